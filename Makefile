@@ -123,7 +123,7 @@ FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activ
 	internal/edge/pulumiapi:FuzzRequests internal/edge/console:FuzzPages internal/values/glob:FuzzText internal/values/glob:FuzzPath \
 	engine:FuzzPatterns \
 	internal/values/redaction:FuzzReplace statestore/journal:FuzzReplay internal/values/rawjson:FuzzTexts internal/service:FuzzClientEvents \
-	statestore:FuzzDeployments statestore:FuzzEncrypted statestore:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
+	statestore:FuzzDeployments statestore:FuzzEncrypted statestore/leases:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
 	deployments:FuzzDeploymentSettings internal/host/autonaming:FuzzPatterns internal/edge/grpcapi:FuzzCalls internal/values/token:FuzzTokens \
 	engine:FuzzRun internal/values/safetext:FuzzNothingThatATerminalObeysIsLeft internal/settle/errorclass:FuzzPatterns \
 	internal/values/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/plugin/intake:FuzzFrames internal/plugin/intake:FuzzValues \

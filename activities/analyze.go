@@ -68,7 +68,8 @@ func (a *Activities) statesOf(ctx context.Context, in deployments.AnalyzeStackIn
 	}
 	var text []byte
 	for n := range in.Spilled.Parts {
-		part, err := a.Store.LoadSpilled(ctx, deployments.SpilledPart{Update: in.Update, Name: in.Spilled.Name, Part: n})
+		part, err := a.Store.Updates.LoadSpilled(ctx, deployments.SpilledPart{Update: in.Update, Name: in.Spilled.Name,
+			Part: n})
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,8 @@ func TestAnUpdateEndsByItsOwnRunAndWithAResult(t *testing.T) {
 	if _, err := h.store.Claim(t.Context(), statestore.Claimant{Update: other, Run: "another", Writer: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.store.PutRequest(t.Context(), other, deployments.UpdateRequest{Kind: engine.KindDestroy}); err != nil {
+	err := h.store.Updates.PutRequest(t.Context(), other, deployments.UpdateRequest{Kind: engine.KindDestroy})
+	if err != nil {
 		t.Fatal(err)
 	}
 	in.Update, in.Base, in.Saves = other, 1, 0
@@ -101,7 +102,7 @@ func TestASaveWithoutDeltasIsMissedWhenItIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if last, err := h.store.LastSave(t.Context(), h.update); err != nil || last != 2 {
+	if last, err := h.store.Updates.LastSave(t.Context(), h.update); err != nil || last != 2 {
 		t.Errorf("the last save is %d, %v", last, err)
 	}
 }

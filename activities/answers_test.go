@@ -69,7 +69,7 @@ func TestWhatTemporalDidNotAcceptIsStored(t *testing.T) {
 	}
 	h.reported(errors.New("the activity has timed out"))
 	waittest.Until(t, "the outcome is stored", func() bool {
-		left, err := h.store.Outcome(t.Context(), h.update, step.Op, 1)
+		left, err := h.store.Updates.Outcome(t.Context(), h.update, step.Op, 1)
 		return err == nil && left != nil && left.ID == made.ID
 	})
 }
@@ -166,7 +166,7 @@ func TestAnAnswerThatComesAfterTheUpdateIsFoundByTheNext(t *testing.T) {
 	}
 	h.reported(errors.New("the workflow is closed"))
 	waittest.Until(t, "what was made is stored", func() bool {
-		id, err := h.store.Made(t.Context(), testStack, seedOf(thingURN))
+		id, err := h.store.Creates.Made(t.Context(), testStack, seedOf(thingURN))
 		return err == nil && id == made.ID
 	})
 	next := step

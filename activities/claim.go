@@ -44,7 +44,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	}
 	if head.Active != nil {
 		// after an error it has not begun, or watchers just see less
-		if info, err := a.Store.Info(ctx, *head.Active); err == nil {
+		if info, err := a.Store.Updates.Info(ctx, *head.Active); err == nil {
 			head.Running = &info
 		}
 	}
@@ -123,7 +123,7 @@ func (a *Activities) beginHosting(
 		return err
 	})
 	beginning.Go(func() (err error) {
-		generations, err = a.Store.Generations(begins, in.Update.StackName)
+		generations, err = a.Store.Identities.Generations(begins, in.Update.StackName)
 		return err
 	})
 	if err := beginning.Wait(); err != nil {
@@ -143,7 +143,7 @@ var errOver = errors.New("it is over")
 // ended while its claim was under way, the claim ends, too.
 func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c statestore.Claim) (time.Time, error) {
 	u, since := in.Update, time.Now().UTC()
-	there, begun, err := a.Store.BeginInfo(ctx, running(u, in.Request, since))
+	there, begun, err := a.Store.Updates.BeginInfo(ctx, running(u, in.Request, since))
 	if err != nil || begun {
 		return since, err
 	}
@@ -157,7 +157,7 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 	if !there.Started.IsZero() {
 		since = there.Started
 	}
-	return since, a.Store.PutInfo(ctx, running(u, in.Request, since))
+	return since, a.Store.Updates.PutInfo(ctx, running(u, in.Request, since))
 }
 
 // putRequest stores the request of an update that a worker hosts. That of a preview is stored once, by the workflow run
@@ -165,7 +165,7 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 func (a *Activities) putRequest(ctx context.Context, in deployments.ClaimInput) error {
 	u, r := in.Update, in.Request
 	if changesHead(u, r) {
-		return a.Store.PutRequest(ctx, u, r)
+		return a.Store.Updates.PutRequest(ctx, u, r)
 	}
 	if in.Number <= 1 && time.Since(r.Submitted.At) > deployments.PreviewWindow {
 		return deployments.Errorf(deployments.CodeConflict, "the preview was asked for at %s, and no worker has begun it "+
@@ -174,7 +174,7 @@ func (a *Activities) putRequest(ctx context.Context, in deployments.ClaimInput) 
 	by := *r.Submitted
 	by.Run = workflowRun(ctx)
 	r.Submitted = &by
-	return a.Store.BeginPreview(ctx, u, r)
+	return a.Store.Updates.BeginPreview(ctx, u, r)
 }
 
 // notSubmitted returns the error about a request that was not submitted as one for this workflow.
@@ -217,7 +217,7 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 	if a.Unseen == nil || c.Next == 0 || c.Next >= c.Update.Number() {
 		return "", nil
 	}
-	latest, err := a.Store.LatestUpdate(ctx, c.Update.StackName)
+	latest, err := a.Store.Updates.LatestUpdate(ctx, c.Update.StackName)
 	if err != nil {
 		return "", err
 	}

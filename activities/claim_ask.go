@@ -47,7 +47,7 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput, room bo
 		return err
 	})
 	asking.Go(func() error {
-		_, _ = a.Store.Quota(asks, u.Organization) // who asks next meets the error
+		_, _ = a.Store.Organizations.Quota(asks, u.Organization) // who asks next meets the error
 		return nil
 	})
 	return of, asking.Wait()
@@ -56,8 +56,8 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput, room bo
 // expect reads what the claim will ask for that is known for some seconds. Whoever asks meets the errors.
 func (a *Activities) expect(ctx context.Context, organization string) {
 	expecting, expects := panics.NewGroup(ctx, "expecting a claim")
-	expecting.Go(func() error { _, _ = a.Store.Mode(expects); return nil })
-	expecting.Go(func() error { _, _ = a.Store.Quota(expects, organization); return nil })
+	expecting.Go(func() error { _, _ = a.Store.Organizations.Mode(expects); return nil })
+	expecting.Go(func() error { _, _ = a.Store.Organizations.Quota(expects, organization); return nil })
 	_ = expecting.Wait()
 }
 

@@ -94,12 +94,12 @@ func TestAPreviewIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, copied); err != nil {
 		t.Errorf("its own run claims it again: %v", err)
 	}
-	stored, err := h.store.Request(t.Context(), h.update)
+	stored, err := h.store.Updates.Request(t.Context(), h.update)
 	if err != nil || stored.Submitted.Run == "" {
 		t.Fatalf("it is stored as %+v, %v", stored.Submitted, err)
 	}
 	stored.Submitted.Run = "the first"
-	if err := h.store.PutRequest(t.Context(), h.update, stored); err != nil {
+	if err := h.store.Updates.PutRequest(t.Context(), h.update, stored); err != nil {
 		t.Fatal(err)
 	}
 	for number := 1; number <= 2; number++ {
@@ -126,7 +126,7 @@ func TestAnOrganizationsUpdatesBeyondThoseThatAWorkerHostsWaitAndTakeNothing(t *
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !failure.IsType(err, deployments.ErrorPostponed) {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := h.store.Request(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
+	if _, err := h.store.Updates.Request(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("its request is stored: %v", err)
 	}
 	h.acts.sessions.End(t.Context(), first)

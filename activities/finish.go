@@ -70,7 +70,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	}
 	if !e.over {
 		said.Wait() // what has ended has no more events, but for its end
-		if err := a.Store.PutInfo(ctx, e.info); err != nil {
+		if err := a.Store.Updates.PutInfo(ctx, e.info); err != nil {
 			return e.info, err
 		}
 	}
@@ -137,7 +137,7 @@ func (e *ending) commit(ctx context.Context) error {
 
 // endedBefore returns nil if the update has ended before, and otherwise why it cannot be committed.
 func (e *ending) endedBefore(ctx context.Context, why error) (err error) {
-	info, err := e.acts.Store.Info(ctx, e.in.Update)
+	info, err := e.acts.Store.Updates.Info(ctx, e.in.Update)
 	if err == nil && !info.Ended.IsZero() {
 		e.info, e.over = info, true
 		return nil
@@ -156,7 +156,7 @@ func (e *ending) begin(ctx context.Context, active bool) error {
 	if since := e.acts.startedHere(u); active && since != nil {
 		started = *since
 	} else {
-		info, err := e.acts.Store.Info(ctx, u)
+		info, err := e.acts.Store.Updates.Info(ctx, u)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return err
 		}

@@ -78,7 +78,7 @@ func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (d
 	if s := a.sessions.Find(u); s != nil {
 		return s.Request(), nil
 	}
-	return a.Store.Request(ctx, u)
+	return a.Store.Updates.Request(ctx, u)
 }
 
 // valuesOf returns the codec of an update's bags and its request, whichever worker hosts the update.
@@ -91,7 +91,7 @@ func (a *Activities) valuesOf(
 			return s.Update().Values, s.Request(), nil
 		}
 	}
-	request, err := a.Store.Request(ctx, u)
+	request, err := a.Store.Updates.Request(ctx, u)
 	if err != nil {
 		return nil, request, err
 	}

@@ -41,14 +41,14 @@ func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, reque
 		return
 	}
 	if request.Bundle != "" {
-		_ = a.Store.KeepBundle(ctx, stack, request.Bundle) // a bundle is kept for at least a month anyway
+		_ = a.Store.Programs.KeepBundle(ctx, stack, request.Bundle) // a bundle is kept for at least a month anyway
 	}
 	if !a.due(stack, time.Now()) {
 		return
 	}
 	collected, err := a.Store.Collect(ctx, stack, *a.Retention)
 	if err == nil {
-		err = a.Store.PluginArchives(stack.Organization).Collect(ctx, a.Retention.Age)
+		err = a.Store.Programs.PluginArchives(stack.Organization).Collect(ctx, a.Retention.Age)
 	}
 	if a.Collected != nil {
 		a.Collected(stack, collected, err)

@@ -52,7 +52,7 @@ func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
 	for range 2 {
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 		updates = append(updates, h.update)
-		if err := h.acts.Store.PutOutcome(t.Context(), h.update, 1, engine.StepFinished{Op: 3}); err != nil {
+		if err := h.acts.Store.Updates.PutOutcome(t.Context(), h.update, 1, engine.StepFinished{Op: 3}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
@@ -63,7 +63,7 @@ func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
 		}
 	}
 	left := func(u deployments.UpdateName) bool {
-		outcome, err := h.acts.Store.Outcome(t.Context(), u, 3, 1)
+		outcome, err := h.acts.Store.Updates.Outcome(t.Context(), u, 3, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

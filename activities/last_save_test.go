@@ -93,7 +93,7 @@ func (h *house) isEnded(at string) {
 			last = i
 		}
 	}
-	if saved, err := h.store.LastSave(h.t.Context(), h.update); err != nil || saved != 0 {
+	if saved, err := h.store.Updates.LastSave(h.t.Context(), h.update); err != nil || saved != 0 {
 		h.t.Errorf("after %s there are %d saves, %v", at, saved, err)
 	}
 }

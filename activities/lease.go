@@ -14,6 +14,8 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // BeginLease claims the stack for an update that its client executes. It may run more than once.
@@ -32,7 +34,7 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err := a.placeLease(ctx, in); err != nil {
 		return err
 	}
-	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, statestore.LeaseWriter))
+	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, leases.Writer))
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func (a *Activities) mayBeginLease(ctx context.Context, in deployments.UpdateInp
 	})
 	asking.Go(func() error { return a.request(asks, deployments.ClaimInput{Update: u, Request: r, Number: 1}) })
 	asking.Go(func() error { a.Store.Expect(asks, u.StackName); return nil })
-	asking.Go(func() error { _, _ = a.Store.Quota(asks, u.Organization); return nil })
+	asking.Go(func() error { _, _ = a.Store.Organizations.Quota(asks, u.Organization); return nil })
 	err := asking.Wait()
 	if err == nil && held != "" { // its client waits for an answer
 		err = deployments.Errorf(deployments.CodeMaintenance, "%s: run the command again later", held)
@@ -102,7 +104,7 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 	if err != nil || left.Operations == 0 || unsettled(left) != "" {
 		return nil, err
 	}
-	r, err := a.Store.Request(ctx, u)
+	r, err := a.Store.Updates.Request(ctx, u)
 	if err != nil || r.Authority == nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		counted := make(chan error, 1)
 		go func() {
 			counted <- panics.Do("counting the steps of "+in.Update.String(), func() (err error) {
-				info.Changes, err = a.Store.LeaseChanges(ctx, in.Update)
+				info.Changes, err = a.Store.Leases.LeaseChanges(ctx, in.Update)
 				return err
 			})
 		}()
@@ -163,7 +165,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 			return info, err
 		}
 		info.Ended = time.Now().UTC()
-		if err := a.Store.PutInfo(ctx, info); err != nil {
+		if err := a.Store.Updates.PutInfo(ctx, info); err != nil {
 			return info, err
 		}
 	}
@@ -172,8 +174,8 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		return info, err
 	}
 	told := a.tell(ctx, info, request)
-	last := statestore.Part{Update: in.Update, Stream: eventlog.RunStream, Number: 1}
-	if err := errors.Join(a.Store.AppendEvents(ctx, last, end), <-told); err != nil {
+	last := updates.Part{Update: in.Update, Stream: eventlog.RunStream, Number: 1}
+	if err := errors.Join(a.Store.Updates.AppendEvents(ctx, last, end), <-told); err != nil {
 		return info, err
 	}
 	go a.tidy(context.WithoutCancel(ctx), deployments.CommitInput{Update: in.Update, Base: base}, request)
@@ -188,11 +190,11 @@ func (a *Activities) toEnd(
 	reading, reads := panics.NewGroup(ctx, "ending a lease")
 	reading.Go(func() error { return a.executes(reads, u) })
 	reading.Go(func() (err error) {
-		request, err = a.Store.Request(reads, u)
+		request, err = a.Store.Updates.Request(reads, u)
 		return err
 	})
 	reading.Go(func() (err error) {
-		if info, err = a.Store.Info(reads, u); deployments.CodeOf(err) == deployments.CodeNotFound {
+		if info, err = a.Store.Updates.Info(reads, u); deployments.CodeOf(err) == deployments.CodeNotFound {
 			err = nil
 		}
 		return err

@@ -33,7 +33,7 @@ func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesI
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
+			if err := h.store.Leases.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
 				[]byte(c.journal)); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func writeLarge(t *testing.T, h *house, u deployments.UpdateName) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
+	if err := h.store.Leases.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
 		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
 			`"outputs":{"v":"`+strings.Repeat("v", largeOutput)+`"}}}]`)); err != nil {
 		t.Fatal(err)

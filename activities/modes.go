@@ -14,7 +14,7 @@ const longestHold = 15 * time.Second
 func (a *Activities) heldBack(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
 ) (why string, err error) {
-	mode, err := a.Store.Mode(ctx)
+	mode, err := a.Store.Organizations.Mode(ctx)
 	if why = mode.Holds(); err != nil || why == "" {
 		return why, err
 	}

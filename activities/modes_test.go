@@ -15,7 +15,7 @@ import (
 // maintained puts the service of a house into maintenance.
 func maintained(t *testing.T, h *house) {
 	t.Helper()
-	if err := h.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
+	if err := h.store.Organizations.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
 		Reason: "Temporal is upgraded", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestInMaintenanceNoUpdateBeginsUntilItEnds(t *testing.T) {
 			t.Errorf("the claim of %s ends with %v", in.Update, err)
 		}
 	}
-	if err := h.store.SetMode(t.Context(), deployments.Mode{}); err != nil {
+	if err := h.store.Organizations.SetMode(t.Context(), deployments.Mode{}); err != nil {
 		t.Fatal(err)
 	}
 	if claimed := h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy}); claimed.Worker == "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/internal/testkit/peertest"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -255,7 +255,7 @@ func invoked(
 // collected is an event log in memory.
 type collected struct{ events []deployments.WatchEvent }
 
-func (c *collected) AppendEvents(_ context.Context, _ statestore.Part, data []byte) error {
+func (c *collected) AppendEvents(_ context.Context, _ updates.Part, data []byte) error {
 	events, err := eventlog.Decode(data)
 	c.events = append(c.events, events...)
 	return err

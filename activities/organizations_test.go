@@ -31,7 +31,7 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 			h := newHouse(t)
 			h.acts.sessions.Organizations = c.serves
 			if c.dedicated {
-				if err := h.store.Dedicate(t.Context(), mine); err != nil {
+				if err := h.store.Organizations.Dedicate(t.Context(), mine); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -40,7 +40,8 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 				t.Errorf("it is claimed by %q, and to be claimed on %q; want %q", claimed.Worker, claimed.Queue,
 					c.queue)
 			}
-			if _, err := h.store.Request(t.Context(), h.update); err != nil && c.queue == "" { // others may store it, too
+			_, err := h.store.Updates.Request(t.Context(), h.update)
+			if err != nil && c.queue == "" { // others may store it, too
 				t.Errorf("the request is not stored: %v", err)
 			}
 			if head, err := h.store.Head(t.Context(), testStack); err != nil || (head.Active != nil) != (c.queue == "") {
@@ -61,7 +62,7 @@ func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
 		t.Fatalf("as long as nobody has workers of their own: %v", err)
 	}
 	h.acts.sessions.End(t.Context(), h.update)
-	if err := h.store.Dedicate(t.Context(), testStack.Organization); err != nil {
+	if err := h.store.Organizations.Dedicate(t.Context(), testStack.Organization); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base); err == nil || s != nil {

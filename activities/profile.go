@@ -39,7 +39,7 @@ func (a *Activities) pin(
 	ctx context.Context, in deployments.ClaimInput, name string,
 ) (*deployments.PinnedProfile, error) {
 	u, r := in.Update, in.Request
-	stored, err := a.Store.Request(ctx, u)
+	stored, err := a.Store.Updates.Request(ctx, u)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (a *Activities) hasBegun(ctx context.Context, in deployments.ClaimInput) (b
 	if in.Number > 1 {
 		return true, nil
 	}
-	_, err := a.Store.Info(ctx, in.Update)
+	_, err := a.Store.Updates.Info(ctx, in.Update)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		return false, nil
 	}

@@ -200,7 +200,7 @@ func TestTheProfileOfAnUpdateThatWaitsIsLookedAtUntilItBegins(t *testing.T) {
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
-	r, err := h.store.Request(t.Context(), in.Update)
+	r, err := h.store.Updates.Request(t.Context(), in.Update)
 	if err != nil || r.Profile == nil || r.Profile.Version != 5 {
 		t.Errorf("it has begun with %+v, %v", r.Profile, err)
 	}
@@ -231,7 +231,7 @@ func TestAnUpdateWhoseProfileIsRefusedDoesNotBegin(t *testing.T) {
 			if err != nil || head.Active != nil || len(h.effects()) > 0 {
 				t.Errorf("something was done: %+v, %q, %v", head, h.effects(), err)
 			}
-			r, err := h.store.Request(t.Context(), deployments.UpdateName{StackName: testStack, Version: "1"})
+			r, err := h.store.Updates.Request(t.Context(), deployments.UpdateName{StackName: testStack, Version: "1"})
 			if err != nil || r.Message != "m" || r.Profile != nil {
 				t.Errorf("the history will say %+v, %v", r, err)
 			}
@@ -242,7 +242,7 @@ func TestAnUpdateWhoseProfileIsRefusedDoesNotBegin(t *testing.T) {
 // TestAStackThatAProfileIsNotForGetsNoToken has a stack name a profile with clouds of other stacks.
 func TestAStackThatAProfileIsNotForGetsNoToken(t *testing.T) {
 	h := newHouse(t)
-	h.store.Access.SetIssuer("https://deploy.example.com")
+	h.store.Access.Issuer.SetAddress("https://deploy.example.com")
 	if _, err := h.store.Access.ChangeProfile(t.Context(), deployments.ProfileChange{
 		Organization: testStack.Organization, Name: "aws", Stacks: &[]string{"test/prod"},
 		Clouds: deployments.Clouds{AWS: &deployments.AWSRole{Role: "arn:aws:iam::123456789012:role/deploy"}},

@@ -26,12 +26,12 @@ func (a *Activities) withinQuota(ctx context.Context, in deployments.ClaimInput)
 	}
 	continues, err := a.continues(ctx, in.Update, in.Request)
 	if err == nil && !continues {
-		err = a.Store.MayBegin(ctx, in.Request)
+		err = a.Store.Organizations.MayBegin(ctx, in.Request)
 	}
 	if err != nil || !changesHead(in.Update, in.Request) {
 		return err
 	}
-	why, err := a.Store.PlaceUpdate(ctx, in.Update)
+	why, err := a.Store.Organizations.PlaceUpdate(ctx, in.Update)
 	if err != nil || why == "" {
 		return err
 	}
@@ -51,11 +51,11 @@ func (a *Activities) placeLease(ctx context.Context, in deployments.UpdateInput)
 	if free, err := a.free(ctx, in.Update, in.Request); err != nil || free {
 		return err
 	}
-	if err := a.Store.MayBegin(ctx, in.Request); err != nil {
+	if err := a.Store.Organizations.MayBegin(ctx, in.Request); err != nil {
 		return err
 	}
 	for until := time.Now().Add(a.leasePlacePatience); ; {
-		why, err := a.Store.PlaceUpdate(ctx, in.Update)
+		why, err := a.Store.Organizations.PlaceUpdate(ctx, in.Update)
 		switch {
 		case err != nil || why == "":
 			return err
@@ -70,7 +70,7 @@ func (a *Activities) placeLease(ctx context.Context, in deployments.UpdateInput)
 
 // free reports whether no quota holds an update up: its organization has none, or it has begun.
 func (a *Activities) free(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) (bool, error) {
-	if q, err := a.Store.Quota(ctx, u.Organization); err == nil && len(q) == 0 {
+	if q, err := a.Store.Organizations.Quota(ctx, u.Organization); err == nil && len(q) == 0 {
 		return true, nil
 	}
 	return a.hasStack(ctx, u, r)
@@ -90,13 +90,13 @@ func (a *Activities) continues(
 	if former.Validate() != nil || former.Number() == 0 {
 		return false, nil
 	}
-	info, err := a.Store.Info(ctx, former)
+	info, err := a.Store.Updates.Info(ctx, former)
 	if err == nil && (info.Status != string(deployments.StatusMigrated) || info.Next != u.Version) {
 		return false, nil
 	}
 	var asked deployments.UpdateRequest
 	if err == nil {
-		asked, err = a.Store.Request(ctx, former)
+		asked, err = a.Store.Updates.Request(ctx, former)
 	}
 	if deployments.CodeOf(err) == deployments.CodeNotFound || errors.Is(err, bucket.ErrAbsent) {
 		return false, nil // it never came to a worker
@@ -123,5 +123,5 @@ func (a *Activities) countMinutes(
 	if request.Lease != nil {
 		return nil
 	}
-	return a.Store.CountMinutes(ctx, info.Update, info.Took())
+	return a.Store.Organizations.CountMinutes(ctx, info.Update, info.Took())
 }

@@ -16,7 +16,7 @@ import (
 // limit sets limits of the organization of a house.
 func (h *house) limit(q deployments.Quota) {
 	h.t.Helper()
-	if err := h.store.SetQuota(h.t.Context(), deployments.QuotaChange{Organization: testStack.Organization,
+	if err := h.store.Organizations.SetQuota(h.t.Context(), deployments.QuotaChange{Organization: testStack.Organization,
 		Set: q}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func (h *house) otherRuns() (end func()) {
 	if err := h.store.CreateStack(h.t.Context(), other.StackName, nil); err != nil {
 		h.t.Fatal(err)
 	}
-	if why, err := h.store.PlaceUpdate(h.t.Context(), other); err != nil || why != "" {
+	if why, err := h.store.Organizations.PlaceUpdate(h.t.Context(), other); err != nil || why != "" {
 		h.t.Fatal(why, err)
 	}
 	claim, err := h.store.Claim(h.t.Context(), statestore.Claimant{Update: other, Writer: "w"})
@@ -116,9 +116,9 @@ func TestAnUpdateThatContinuesOneWhichHadBegunIsNotRefused(t *testing.T) {
 	} {
 		info := running(former, in.Request, time.Now())
 		info.Status, info.Next = c.status, c.next
-		err := h.store.PutInfo(t.Context(), info)
+		err := h.store.Updates.PutInfo(t.Context(), info)
 		if err == nil && c.request != "" {
-			err = h.store.PutRequest(t.Context(), former, deployments.UpdateRequest{RequestID: c.request})
+			err = h.store.Updates.PutRequest(t.Context(), former, deployments.UpdateRequest{RequestID: c.request})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -163,13 +163,13 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 	h := newHouse(t)
 	h.limit(deployments.Quota{deployments.LimitWorkerMinutes: 100})
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	info, err := h.store.Info(t.Context(), h.update)
+	info, err := h.store.Updates.Info(t.Context(), h.update)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info.Started = info.Started.Add(-7 * time.Minute)
 	h.acts.sessions.Find(h.update).Begun(info.Started)
-	if err := h.store.PutInfo(t.Context(), info); err != nil {
+	if err := h.store.Updates.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}
 	end := deployments.CommitInput{Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded}}
@@ -178,7 +178,7 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := h.store.Quotas(t.Context(), testStack.Organization)
+	list, err := h.store.Organizations.Quotas(t.Context(), testStack.Organization)
 	if err != nil || list[0].Used[deployments.LimitWorkerMinutes] != 7 {
 		t.Errorf("the use is %+v, %v", list, err)
 	}
@@ -188,10 +188,10 @@ func TestAFileThatIsLargerThanItsBundleSaysIsNotUnpacked(t *testing.T) {
 	h := newHouse(t)
 	content := []byte("name: x\nruntime: yaml\n")
 	digest := digestOf(content)
-	if err := h.store.PutFile(t.Context(), testStack, digest, content); err != nil {
+	if err := h.store.Programs.PutFile(t.Context(), testStack, digest, content); err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := h.store.PutManifest(t.Context(), testStack, deployments.Manifest{Files: []deployments.File{
+	bundle, err := h.store.Programs.PutManifest(t.Context(), testStack, deployments.Manifest{Files: []deployments.File{
 		{Path: "Pulumi.yaml", Digest: digest, Mode: 0o600, Size: 1}}})
 	if err != nil {
 		t.Fatal(err)

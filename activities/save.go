@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -21,7 +22,7 @@ func (a *Activities) Save(ctx context.Context, in deployments.SaveInput) error {
 
 func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 	if len(in.Deltas) > 0 {
-		if err := a.Store.SaveDeltas(ctx, in.Update, in.Number, in.Deltas); err != nil {
+		if err := a.Store.Updates.SaveDeltas(ctx, in.Update, in.Number, in.Deltas); err != nil {
 			return err
 		}
 		return a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
@@ -32,7 +33,7 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 			if in.Update.Number() == 0 {
 				return nil
 			}
-			return a.Store.SaveDeltas(ctx, in.Update, in.Number, nil)
+			return a.Store.Updates.SaveDeltas(ctx, in.Update, in.Number, nil)
 		})
 	}()
 	err := a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
@@ -83,5 +84,5 @@ func (a *Activities) append(
 	if err != nil {
 		return err
 	}
-	return a.Store.AppendEvents(ctx, statestore.Part{Update: u, Stream: eventlog.RunStream, Number: n}, data)
+	return a.Store.Updates.AppendEvents(ctx, updates.Part{Update: u, Stream: eventlog.RunStream, Number: n}, data)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // refusing is an object store that fails calls ("get" or "put") for keys that contain part, as often as left says.
@@ -146,7 +146,7 @@ func TestAnEventThatCannotBeShownCostsThatEventAndNoState(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			deltas, err := h.store.LoadDeltas(t.Context(), h.update, 0, 1)
+			deltas, err := h.store.Updates.LoadDeltas(t.Context(), h.update, 0, 1)
 			if log := h.log(); err != nil || len(deltas) != 1 || !strings.Contains(log, shown) ||
 				!strings.Contains(log, hidden) {
 				t.Errorf("stored %v %v, and shown %s", deltas, err, log)
@@ -238,7 +238,7 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 	h := newHouse(t)
 	over := deployments.UpdateName{StackName: testStack, Version: "1"}
-	if err := h.store.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "cancelled",
+	if err := h.store.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "cancelled",
 		Ended: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -265,14 +265,14 @@ func TestAnUpdateHasNotEndedBeforeItsLogHasItsSummary(t *testing.T) {
 	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err == nil {
 		t.Fatal("it settles without a summary")
 	}
-	if info, err := h.acts.Store.Info(t.Context(), h.update); err != nil || !info.Ended.IsZero() {
+	if info, err := h.acts.Store.Updates.Info(t.Context(), h.update); err != nil || !info.Ended.IsZero() {
 		t.Errorf("it has ended: %+v %v", info, err)
 	}
 	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string
-	parts, err := h.acts.Store.ReadEvents(t.Context(), statestore.Part{Update: h.update, Stream: eventlog.RunStream,
+	parts, err := h.acts.Store.Updates.ReadEvents(t.Context(), updates.Part{Update: h.update, Stream: eventlog.RunStream,
 		Number: 1}, 10)
 	if err != nil {
 		t.Fatal(err)

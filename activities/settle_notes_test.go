@@ -101,7 +101,7 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 	}
 	h := bench(t, ruled(rule))
 	sought := (&lookup.Finder{Rule: &rules[0], ID: "n"}).Digest()
-	if err := h.store.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
+	if err := h.store.Creates.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.put("n")

@@ -103,11 +103,11 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 			}
 			l := deployments.Leased{Update: u, Fence: head.Fence}
 			if c.secrets != "" {
-				if err := store.WriteJournal(t.Context(), l, []byte(c.secrets)); err != nil {
+				if err := store.Leases.WriteJournal(t.Context(), l, []byte(c.secrets)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := store.WriteJournal(t.Context(), l, journal(name.Stack)); err != nil {
+			if err := store.Leases.WriteJournal(t.Context(), l, journal(name.Stack)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // an activity may run twice

@@ -135,7 +135,7 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	identity, err := h.store.StackIdentity(t.Context(), testStack)
+	identity, err := h.store.Identities.Of(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := h.store.StackIdentity(t.Context(), testStack)
+	identity, err := h.store.Identities.Of(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
 	}

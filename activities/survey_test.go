@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -45,7 +45,7 @@ func surveying(
 // seed is that of a create of the thing.
 func (h *house) seed(generation int) []byte {
 	h.t.Helper()
-	identity, err := h.store.StackIdentity(h.t.Context(), testStack)
+	identity, err := h.store.Identities.Of(h.t.Context(), testStack)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func (h *house) markOfCreate(generation int) string {
 // findings returns what the update's log tells, of a kind.
 func (h *house) findings(kind deployments.FindingKind) (found []deployments.Finding) {
 	h.t.Helper()
-	streams, err := h.store.Streams(h.t.Context(), h.update)
+	streams, err := h.store.Updates.Streams(h.t.Context(), h.update)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for _, stream := range streams {
-		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1},
+		parts, err := h.store.Updates.ReadEvents(h.t.Context(), updates.Part{Update: h.update, Stream: stream, Number: 1},
 			1000)
 		if err != nil {
 			h.t.Fatal(err)
@@ -262,7 +262,7 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 // mark is the mark of the create with a seed.
 func (h *house) mark(seed []byte) string {
 	h.t.Helper()
-	identity, err := h.store.StackIdentity(h.t.Context(), testStack)
+	identity, err := h.store.Identities.Of(h.t.Context(), testStack)
 	if err != nil {
 		h.t.Fatal(err)
 	}

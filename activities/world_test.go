@@ -24,6 +24,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
@@ -158,12 +159,12 @@ func (h *house) uploadBelow(files map[string]string, dir string) string {
 	for path, content := range files {
 		digest := digestOf([]byte(content))
 		m.Files = append(m.Files, deployments.File{Path: path, Digest: digest, Mode: 0o600, Size: int64(len(content))})
-		if err := h.store.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
+		if err := h.store.Programs.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 	sortFiles(m.Files)
-	bundle, err := h.store.PutManifest(h.t.Context(), testStack, m)
+	bundle, err := h.store.Programs.PutManifest(h.t.Context(), testStack, m)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -326,13 +327,13 @@ func (h *house) codec() *bags.Codec {
 // log returns the update's event log, as text.
 func (h *house) log() string {
 	h.t.Helper()
-	streams, err := h.store.Streams(h.t.Context(), h.update)
+	streams, err := h.store.Updates.Streams(h.t.Context(), h.update)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var text strings.Builder
 	for _, stream := range streams {
-		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1},
+		parts, err := h.store.Updates.ReadEvents(h.t.Context(), updates.Part{Update: h.update, Stream: stream, Number: 1},
 			1000)
 		if err != nil {
 			h.t.Fatal(err)

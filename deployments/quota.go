@@ -120,6 +120,14 @@ func OverQuota(organization string, l Limit, limit int64, uses, instead string) 
 		"(`deployctl quota set %s --%s N`)", organization, uses, l.Shown(limit), instead, organization, l)
 }
 
+// Plural returns a number of things, such as "1 stack" and "2 stacks".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Shown returns a value of a limit with its unit.
 func (l Limit) Shown(n int64) string {
 	switch l {

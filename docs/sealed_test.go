@@ -122,7 +122,7 @@ func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
 // whoever writes another kind of object says what authenticates it.
 func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
 	var (
-		made   = regexp.MustCompile(`\b(?:bucket\.Key|stackobjects\.Key|updateKey|blobKey)\((.*)`)
+		made   = regexp.MustCompile(`\b(?:bucket\.Key|stackobjects\.(?:Update)?Key|BlobKey)\((.*)`)
 		folder = regexp.MustCompile(`(?m)^(?:const )?\s*[\w, ]*(?:Folder|Object)\b[\w, ]*=(.*)$`)
 		word   = regexp.MustCompile(`"([a-z][a-z.-]+)/?"`)
 		owned  = regexp.MustCompile(`kind: +"([a-z]+)"`)

@@ -27,7 +27,7 @@ func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
 		"put back the last good copy"}
 	s.fails(t, 2, repair, "up", "--yes", "--skip-preview")
 	s.fails(t, 2, repair, "stack", "init", "dev")
-	s.fails(t, 2, repair, "stack", "rm", "dev", "--yes", "--force")
+	s.fails(t, 2, repair, "stack", "rm", "dev", "--yes")
 	if r := s.run(t, "stack", "ls"); !strings.Contains(r.said(), "damaged") || !strings.Contains(r.said(), repair[0]) {
 		t.Errorf("the list of stacks says\n%s", r.said())
 	}

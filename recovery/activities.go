@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // Activities are the activities that recover updates whose workflows were closed from outside. Every exported method is
@@ -94,7 +95,7 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 	if err != nil {
 		return out, err
 	}
-	out.Request, err = a.recovery.Store.Request(ctx, in.Update)
+	out.Request, err = a.recovery.Store.Updates.Request(ctx, in.Update)
 	out.Request.Profile = nil // what continues it begins, and so takes the newest version
 	switch {
 	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
@@ -130,7 +131,7 @@ func (a *Activities) claimedBy(ctx context.Context, u deployments.UpdateName) (s
 // stack is only entered in the history, an import or restore is interrupted, and any other is salvaged and committed.
 func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
 	store := a.recovery.Store
-	info, err := store.Info(ctx, in.Update)
+	info, err := store.Updates.Info(ctx, in.Update)
 	if err == nil && !info.Ended.IsZero() {
 		if err := store.Current(ctx, in.Update.StackName); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return info, err
@@ -148,7 +149,7 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 		head.Active.Version != in.Update.Version):
 		return a.endUnclaimed(ctx, in, info)
 	}
-	switch request, err := store.Request(ctx, in.Update); {
+	switch request, err := store.Updates.Request(ctx, in.Update); {
 	case err == nil && request.Lease != nil:
 		ended, err := a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
 		return ended.UpdateInfo, err
@@ -218,7 +219,7 @@ func (a *Activities) endUnclaimed(
 	ctx context.Context, in deployments.RecoverInput, info deployments.UpdateInfo,
 ) (deployments.UpdateInfo, error) {
 	if info.Started.IsZero() {
-		request, err := a.recovery.Store.Request(ctx, in.Update)
+		request, err := a.recovery.Store.Updates.Request(ctx, in.Update)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return info, err
 		}
@@ -238,7 +239,7 @@ func (a *Activities) Enter(ctx context.Context, in deployments.Entry) error {
 	if err != nil || head.ID != in.StackID {
 		return translate(err)
 	}
-	entered, err := a.recovery.Store.Info(ctx, in.Info.Update)
+	entered, err := a.recovery.Store.Updates.Info(ctx, in.Info.Update)
 	if err == nil && !entered.Ended.IsZero() {
 		in.Info = entered
 	} else if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -248,15 +249,15 @@ func (a *Activities) Enter(ctx context.Context, in deployments.Entry) error {
 }
 
 func (a *Activities) enter(ctx context.Context, info deployments.UpdateInfo) error {
-	if err := a.recovery.Store.PutInfo(ctx, info); err != nil {
+	if err := a.recovery.Store.Updates.PutInfo(ctx, info); err != nil {
 		return err
 	}
 	data, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 	if err != nil {
 		return err
 	}
-	part := statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1}
-	return a.recovery.Store.AppendEvents(ctx, part, data)
+	part := updates.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1}
+	return a.recovery.Store.Updates.AppendEvents(ctx, part, data)
 }
 
 func statusOf(in deployments.RecoverInput) engine.Status {

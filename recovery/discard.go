@@ -45,7 +45,7 @@ func (a *Activities) discard(
 	if err != nil {
 		return deployments.UpdateInfo{}, err
 	}
-	info, err := store.Info(ctx, in.Update)
+	info, err := store.Updates.Info(ctx, in.Update)
 	if err != nil { // it cannot be read, or was never written
 		info = deployments.UpdateInfo{Update: in.Update, Started: time.Now().UTC()}
 	}

@@ -84,7 +84,7 @@ func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName, upda
 	}
 	switch {
 	case notFound(err), errors.Is(err, errNotStarted): // or its retention has ended: only the saves are left
-		last, err := r.Store.LastSave(ctx, u)
+		last, err := r.Store.Updates.LastSave(ctx, u)
 		return salvage{Salvage: workflows.Salvage{Last: last}}, err
 	case err != nil:
 		return salvage{}, err
@@ -94,7 +94,7 @@ func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName, upda
 		if recorded, ok := h.outcomeOf(op); ok {
 			return recorded, true
 		}
-		found, err := r.Store.Outcome(ctx, u, op, round)
+		found, err := r.Store.Updates.Outcome(ctx, u, op, round)
 		if outcome = errors.Join(outcome, err); found == nil || err != nil || doubted(*found) {
 			return engine.StepFinished{}, false
 		}

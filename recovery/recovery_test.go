@@ -71,12 +71,12 @@ func lostHouseOn(t *testing.T, history *archive, objects bucket.Objects) (*Activ
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), lostUpdate.StackName, nil))
-	must(t, store.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName,
+	must(t, store.Updates.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName,
 		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: lostUpdate, Writer: "w"})
 	must(t, err)
 	saved, _ := lostRun()
-	must(t, store.SaveDeltas(t.Context(), lostUpdate, 1, saved))
+	must(t, store.Updates.SaveDeltas(t.Context(), lostUpdate, 1, saved))
 
 	acts := activities.New(activities.Options{Options: session.Options{Store: store}})
 	return recoveryOn(t, history, store).Activities(acts), store
@@ -161,7 +161,7 @@ func damagedHouse(t *testing.T, objects *bucket.Memory) (*Activities, deployment
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	r.recovery.Store, r.acts = store, activities.New(activities.Options{Options: session.Options{Store: store}})
-	must(t, store.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName,
+	must(t, store.Updates.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName,
 		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: second, Writer: "w"})
 	must(t, err)
@@ -203,7 +203,7 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	r, second := damagedHouse(t, objects)
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
 	saved, _ := lostRun()
-	must(t, r.recovery.Store.SaveDeltas(t.Context(), second, 1, saved))
+	must(t, r.recovery.Store.Updates.SaveDeltas(t.Context(), second, 1, saved))
 
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
 	var failure *temporal.ApplicationError
@@ -225,7 +225,7 @@ func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
 	objects := &bucket.Memory{}
 	r, second := damagedHouse(t, objects)
 	saved, _ := lostRun()
-	must(t, r.recovery.Store.SaveDeltas(t.Context(), second, 1, saved))
+	must(t, r.recovery.Store.Updates.SaveDeltas(t.Context(), second, 1, saved))
 	in := deployments.RecoverInput{Update: second, Status: engine.StatusFailed, Error: "it was ended", Discard: true}
 	for range 2 { // which is once
 		out, err := r.Recover(t.Context(), in)
@@ -368,14 +368,14 @@ func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
 	_, err = r.Recover(t.Context(), in)
 	must(t, err)
 	free(t, store, 2)
-	if info, err := store.Info(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
+	if info, err := store.Updates.Info(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("it has ended as %+v, %v", info, err)
 	}
 }
 
 func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled",
+	must(t, store.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled",
 		Ended: time.Now()}))
 	for range 2 {
 		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate,
@@ -401,10 +401,10 @@ func TestAnUpdateThatItsClientIsRefusedNeverBegan(t *testing.T) {
 	} {
 		u := deployments.UpdateName{StackName: lostUpdate.StackName, Version: version}
 		c.request.Stack, c.request.Kind = u.StackName, engine.KindUp
-		must(t, store.PutRequest(t.Context(), u, c.request))
+		must(t, store.Updates.PutRequest(t.Context(), u, c.request))
 		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: u, Error: "its caller may not deploy"})
 		must(t, err)
-		stored, err := store.Info(t.Context(), u)
+		stored, err := store.Updates.Info(t.Context(), u)
 		if must(t, err); out.Unbegun != c.unbegun || stored.Unbegun != c.unbegun || stored.Error != out.Error {
 			t.Errorf("update %s came to %+v, and is stored as %+v", version, out.UpdateInfo, stored)
 		}

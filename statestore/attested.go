@@ -151,7 +151,7 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	if err != nil {
 		return nil, err
 	}
-	if s.attested(h.ID, version, c) || c.mac == nil && !s.authenticated.Load() {
+	if s.attested(h.ID, version, c) || c.mac == nil && !s.Keys.Authenticated() {
 		data, err := c.unpack(ctx, key)
 		if err != nil || version != h.Version || h.MAC == "" || sha256Hex(data) == h.Digest {
 			return data, err

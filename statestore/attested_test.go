@@ -34,13 +34,13 @@ func versioned(t *testing.T, objects bucket.Objects) *statestore.Store {
 		version, err := s.Import(t.Context(), statestore.Exchange{Stack: dev},
 			deployment([]string{rootState, thingState}, nil))
 		must(err)
-		must(s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(version), Status: "succeeded"}))
+		must(s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(version), Status: "succeeded"}))
 	}
 	imports()
 	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: up(2), Writer: "w"})
 	must(err)
 	must(s.Commit(t.Context(), claim, statestore.Written{}))
-	must(s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(2), Status: "cancelled"}))
+	must(s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(2), Status: "cancelled"}))
 	imports()
 	return s
 }
@@ -48,7 +48,7 @@ func versioned(t *testing.T, objects bucket.Objects) *statestore.Store {
 // kept lists the versions that a stack's history shows as kept.
 func kept(t *testing.T, s *statestore.Store) (versions []string) {
 	t.Helper()
-	list, err := s.History(t.Context(), dev, 0)
+	list, err := s.Updates.History(t.Context(), dev, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

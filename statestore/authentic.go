@@ -28,7 +28,7 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 	switch {
 	case err != nil:
 		return damagedHead(key, err)
-	case given == "" && !s.authenticated.Load(), hmac.Equal([]byte(right), []byte(given)):
+	case given == "" && !s.Keys.Authenticated(), hmac.Equal([]byte(right), []byte(given)):
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeFormat,
@@ -93,7 +93,7 @@ func (h *Head) hadState(version int) bool {
 // stays as it is.
 func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *Head) error {
 	versions := []int{h.Version}
-	if !s.authenticated.Load() {
+	if !s.Keys.Authenticated() {
 		var err error
 		if versions, _, err = s.versions(ctx, name); err != nil {
 			return err
@@ -117,8 +117,7 @@ func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *
 }
 
 // adoptHeads accepts, once, every head of a bucket that was written before heads were authenticated, and records that
-// in the keyring: from then on a head without a MAC is rejected. With a new sealing key, a process that has the older
-// keyring cannot read what is written from then on: it cannot go on unnoticed once that is put back.
+// in the keyring: from then on a head without a MAC is rejected.
 func (s *Store) adoptHeads(ctx context.Context) error {
 	stacks, err := s.ListStacks(ctx, "", "")
 	if err != nil {
@@ -130,10 +129,5 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.changeKeyring(ctx, func(content *keyringContent) {
-		if !content.Authenticated {
-			content.rotate(s.now().UTC())
-		}
-		content.Authenticated = true
-	})
+	return s.Keys.Authenticate(ctx)
 }

@@ -77,7 +77,7 @@ func finish(tb testing.TB, s *Store, base, version int, deltas []engine.Delta) W
 	if _, err := s.Claim(tb.Context(), Claimant{Update: u, Writer: "w"}); err != nil {
 		tb.Fatal(err)
 	}
-	if err := s.SaveDeltas(tb.Context(), u, 1, deltas); err != nil {
+	if err := s.Updates.SaveDeltas(tb.Context(), u, 1, deltas); err != nil {
 		tb.Fatal(err)
 	}
 	w, err := s.Finish(tb.Context(), Finish{Scope: Scope{Update: u, Base: base}, Saves: 1})

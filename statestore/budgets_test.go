@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
 )
 
 // takes returns how many bytes a call takes from the memory of its organization: those that nobody else gets then.
@@ -35,12 +36,12 @@ func takes(t *testing.T, call func(context.Context) error) int64 {
 
 // TestWhatAClientWritesTakesTheMemoryThatItNeeds counts what each place takes that reads or parses it.
 func TestWhatAClientWritesTakesTheMemoryThatItNeeds(t *testing.T) {
-	const length = 1 << 20
+	const length, copies = 1 << 20, 3 // of the last whole state, while the next one is made of it
 	entries := json.RawMessage("[" + made(1, length) + "," + made(2, length) + "]")
 	whole := []byte(`{"version":3,"deployment":{"resources":[{"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T",` +
 		`"outputs":{"v":"` + strings.Repeat("v", length) + `"}}]}}`)
 	snapshot := func(j *journaling) {
-		j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, whole))
+		j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, whole))
 	}
 	for name, c := range map[string]struct {
 		before      func(*journaling)
@@ -49,45 +50,45 @@ func TestWhatAClientWritesTakesTheMemoryThatItNeeds(t *testing.T) {
 	}{
 		"journal entries, one at a time": {
 			call: func(ctx context.Context, j *journaling) error {
-				return j.store.WriteJournal(ctx, j.lease, entries)
+				return j.store.Leases.WriteJournal(ctx, j.lease, entries)
 			}, least: length, most: 3 * length},
 		"a whole state, as its resources are judged": {
 			call: func(ctx context.Context, j *journaling) error {
-				return j.store.WriteSnapshot(ctx, j.lease, 1, whole)
+				return j.store.Leases.WriteSnapshot(ctx, j.lease, 1, whole)
 			}, least: headerTimes * length, most: (headerTimes + 2) * length},
 		"a state that another server has written": {
 			before: snapshot,
 			call: func(ctx context.Context, j *journaling) error {
-				return j.server().takeSnapshot(ctx, writtenLease{j.lease.Update, j.lease.Fence})
-			}, least: snapshotTimes * deployments.MaxClientState, most: snapshotTimes * deployments.MaxClientState},
+				return j.server().Leases.WriteSnapshot(ctx, j.lease, 1, nil) // a repeated write, which reads the last one
+			}, least: copies * deployments.MaxClientState, most: copies*deployments.MaxClientState + 2*length},
 		"a state that this server has written": {
 			before: snapshot,
 			call: func(ctx context.Context, j *journaling) error {
-				return j.store.takeSnapshot(ctx, writtenLease{j.lease.Update, j.lease.Fence})
-			}, least: snapshotTimes * length, most: snapshotTimes * length * 11 / 10},
+				return j.store.Leases.WriteSnapshot(ctx, j.lease, 1, nil)
+			}, least: copies * length, most: copies*length + 2*length},
 		"the end of a journal": {
-			before: func(j *journaling) { j.ok(j.store.WriteJournal(t.Context(), j.lease, entries)) },
+			before: func(j *journaling) { j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, entries)) },
 			call: func(ctx context.Context, j *journaling) error {
-				_, err := j.store.endJournal(ctx, j.lease.Update)
+				_, err := j.store.Leases.End(ctx, j.lease.Update)
 				return err
-			}, least: (1 + replayTimes) * 2 * length, most: (1 + replayTimes) * 2 * length * 11 / 10},
+			}, least: (1 + leases.ReplayTimes) * 2 * length, most: (1 + leases.ReplayTimes) * 2 * length * 11 / 10},
 		"the replay of a journal": {
-			before: func(j *journaling) { j.ok(j.store.WriteJournal(t.Context(), j.lease, entries)) },
+			before: func(j *journaling) { j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, entries)) },
 			call: func(ctx context.Context, j *journaling) error {
-				r, err := j.store.endJournal(t.Context(), j.lease.Update)
+				r, err := j.store.Leases.End(t.Context(), j.lease.Update)
 				j.ok(err)
 				without := takes(t, func(ctx context.Context) error { // what the state takes that becomes of it
-					_, err := j.store.replayed(mempool.Without(ctx), Claim{Update: j.lease.Update}, r)
+					_, err := j.store.replayed(mempool.Without(ctx), Claim{Update: j.lease.Update}, r, "")
 					return err
 				})
 				if without > 0 {
 					t.Errorf("without a claim it takes %d", without)
 				}
-				r, err = j.store.endJournal(t.Context(), j.lease.Update)
+				r, err = j.store.Leases.End(t.Context(), j.lease.Update)
 				j.ok(err)
-				_, err = j.store.replayed(ctx, Claim{Update: j.lease.Update}, r)
+				_, err = j.store.replayed(ctx, Claim{Update: j.lease.Update}, r, "")
 				return err
-			}, least: headerTimes * length, most: (replayTimes*3 + headerTimes*3) * length},
+			}, least: headerTimes * length, most: (leases.ReplayTimes*3 + headerTimes*3) * length},
 		"a checkpoint that is read": {
 			before: func(j *journaling) {
 				snapshot(j)

@@ -177,12 +177,6 @@ func (s *Store) Checkpoint(
 	return entry.c, entry.err
 }
 
-// WithoutSecrets is Checkpoint for whoever has no key of the stack's secrets: each of them is a secret null, unless it
-// is under the service's own key.
-func (s *Store) WithoutSecrets(ctx context.Context, name deployments.StackName, version int) (*Checkpoint, error) {
-	return s.Checkpoint(ctx, name, version, deployments.SecretsProvider{Type: secretsLeftOut})
-}
-
 // cached returns the entry of a checkpoint, and whether it is new.
 func (s *Store) cached(id string) (entry *cacheEntry, first bool) {
 	s.mu.Lock()

@@ -9,6 +9,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // Claim is the right to move a stack's head, until a later claim of the stack. It can be passed on as JSON.
@@ -146,11 +149,11 @@ func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version i
 
 // workingFolders returns the folders of an update that only its recovery would need, those that there are.
 func (s *Store) workingFolders(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, "")
+	prefix := stackobjects.UpdateKey(u, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	var there []string
-	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
-		if folder := updateKey(u, part, ""); slices.Contains(l.Keys, folder) {
+	for _, part := range []string{"delta", "outcome", updates.SpillFolder, blobFolder, leases.SnapshotFolder} {
+		if folder := stackobjects.UpdateKey(u, part, ""); slices.Contains(l.Keys, folder) {
 			there = append(there, folder)
 		}
 	}
@@ -167,6 +170,11 @@ func (s *Store) Holds(ctx context.Context, c Claim) error {
 		return claimLost(c)
 	}
 	return nil
+}
+
+// holdsLease is Holds of the claim of a lease.
+func (s *Store) holdsLease(ctx context.Context, u deployments.UpdateName, fence int) error {
+	return s.Holds(ctx, Claim{Update: u, Writer: leases.Writer, Fence: fence})
 }
 
 // ClaimOf returns the current claim of an update, for a process that ends the update without having claimed it.

@@ -17,6 +17,9 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -59,10 +62,11 @@ func newJournaling(t *testing.T) *journaling {
 	t.Helper()
 	j := &journaling{T: t, objects: &fetches{}}
 	j.store = j.server()
+	j.ok(j.store.Check(t.Context()))
 	name := deployments.StackName{Organization: "acme", Project: "web", Stack: "dev"}
 	j.ok(j.store.CreateStack(t.Context(), name, nil))
 	u := deployments.UpdateName{StackName: name, Version: "1"}
-	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: LeaseWriter})
+	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: leases.Writer})
 	j.ok(err)
 	j.lease = deployments.Leased{Update: u, Fence: claim.Fence}
 	return j
@@ -90,9 +94,16 @@ func made(n, length int) string {
 }
 
 // put writes the object of a number as it is, whatever it has.
-func (j *journaling) put(n int, size logSize, array string) {
+func (j *journaling) put(n int, size updates.LogSize, array string) {
 	j.Helper()
-	j.ok(j.store.putLog(j.Context(), journalLog, j.lease.Update, n, logLine{logSize: size}, []byte(array)))
+	j.putLog(j.lease.Update, leases.JournalKey(j.lease.Update, n), size, array)
+}
+
+func (j *journaling) putLog(u deployments.UpdateName, key string, size updates.LogSize, array string) {
+	j.Helper()
+	line, err := json.Marshal(updates.LogLine{LogSize: size})
+	j.ok(err)
+	j.ok(j.store.stacks.Put(j.Context(), u.StackName, key, []byte(string(line)+"\n"+array)))
 }
 
 // resources returns the names of the resources of the newest state.
@@ -123,8 +134,8 @@ func TestAJournalIsReplayedUpToWhatCannotBeReplayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJournaling(t)
-			j.put(1, logSize{}, `[`+bad+`,`+made(1, 1)+`]`)
-			j.put(2, logSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
+			j.put(1, updates.LogSize{}, `[`+bad+`,`+made(1, 1)+`]`)
+			j.put(2, updates.LogSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
 			for range 2 { // a repeated end has the same answer
 				w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 				if deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -153,7 +164,7 @@ func TestAStateThatAJournalMakesTooLargeEndsItsUpdate(t *testing.T) {
 		fmt.Fprintf(&all, `,{"urn":"urn:pulumi:dev::web::t:m:T::m%d","type":"t:m:T"}`, n)
 	}
 	j := newJournaling(t)
-	j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+
+	j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+
 		all.String()[1:]+`]}},`+made(1, 1)+`,`+made(2, 1)+`]`)))
 	w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	if !errors.Is(err, deployments.ErrTooLarge) || w.Resources != deployments.MaxClientResources+1 {
@@ -179,20 +190,20 @@ func TestALargeJournalIsReplayedInOrderWithFewReads(t *testing.T) {
 		for _, number := range numbers[n*each : (n+1)*each] {
 			entries = append(entries, made(number, length))
 		}
-		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+strings.Join(entries, ",")+"]")))
+		j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+strings.Join(entries, ",")+"]")))
 	}
-	r, err := j.store.endJournal(t.Context(), j.lease.Update)
+	r, err := j.store.Leases.End(t.Context(), j.lease.Update)
 	j.ok(err)
-	r.memory = 2 * objects * each * length / 5
+	r.Memory = 2 * objects * each * length / 5
 	j.objects.journal.Store(0)
 	next := int64(1)
-	for e, err := range r.entries(t.Context()) {
+	for e, err := range r.Entries(t.Context()) {
 		j.ok(err)
 		if e.Sequence != next {
 			t.Fatalf("entry %d comes where %d is due", e.Sequence, next)
 		}
-		if next++; r.bytes > r.memory {
-			t.Fatalf("%d bytes are in memory", r.bytes)
+		if next++; r.Bytes > r.Memory {
+			t.Fatalf("%d bytes are in memory", r.Bytes)
 		}
 	}
 	if reads := j.objects.journal.Load(); next != objects*each+1 || reads > 3*objects {
@@ -203,10 +214,10 @@ func TestALargeJournalIsReplayedInOrderWithFewReads(t *testing.T) {
 // TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer fills a log up to its limit.
 func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 	j := newJournaling(t)
-	j.put(1, logSize{Items: deployments.MaxJournalEntries - 3}, `[`+made(1, 1)+`]`)
+	j.put(1, updates.LogSize{Items: deployments.MaxJournalEntries - 3}, `[`+made(1, 1)+`]`)
 	one, other := j.server(), j.server()
 	write := func(s *Store, n int) error {
-		return s.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]"))
+		return s.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]"))
 	}
 	j.ok(write(one, 2))
 	j.ok(write(other, 3))
@@ -224,10 +235,11 @@ func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 		t.Errorf("it has written %+v", w)
 	}
 	preview := deployments.Leased{Update: deployments.CreatedName(j.lease.Update.StackName, "x")}
-	j.ok(j.store.putLog(t.Context(), clientEvents, preview.Update, 1,
-		logLine{logSize: logSize{Bytes: deployments.MaxClientEventBytes - 10}}, []byte("[]")))
-	j.ok(one.WriteClientEvents(t.Context(), preview, []byte(`[{}]`), 1))
-	if err := one.WriteClientEvents(t.Context(), preview, []byte(`[{},{}]`), 2); !errors.Is(err, deployments.ErrTooLarge) {
+	j.putLog(preview.Update,
+		stackobjects.UpdateKey(preview.Update, updates.EventsFolder, updates.ClientStream, "00000001"),
+		updates.LogSize{Bytes: deployments.MaxClientEventBytes - 10}, "[]")
+	j.ok(one.Leases.WriteClientEvents(t.Context(), preview, []byte(`[{}]`), 1))
+	if err := one.Leases.WriteClientEvents(t.Context(), preview, []byte(`[{},{}]`), 2); !errors.Is(err, deployments.ErrTooLarge) {
 		t.Errorf("events are answered %v", err)
 	}
 }
@@ -238,16 +250,16 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		j := newJournaling(t)
 		for n := 1; n <= 3; n++ {
-			j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
+			j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
 		}
-		key := journalLog.key(j.lease.Update, 3)
+		key := leases.JournalKey(j.lease.Update, 3)
 		deleted, err := j.objects.Get(t.Context(), key)
 		j.ok(err)
 		if before {
 			j.ok(j.objects.Delete(t.Context(), key))
 		}
 		for range 2 { // a repeated call
-			j.ok(j.store.EndJournal(t.Context(), j.lease))
+			j.ok(j.store.Leases.EndJournal(t.Context(), j.lease))
 		}
 		if !before {
 			j.ok(j.objects.Delete(t.Context(), key))
@@ -264,7 +276,7 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 		if got := j.resources(); len(got) != 3 {
 			t.Errorf("deleted before its end (%v): the state has %v", before, got)
 		}
-		j.ok(j.store.EndJournal(t.Context(), j.lease)) // a client that repeats what it said
+		j.ok(j.store.Leases.EndJournal(t.Context(), j.lease)) // a client that repeats what it said
 	}
 }
 
@@ -273,16 +285,16 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 func TestWhatIsDeletedOfAJournalIsNoticedWhileMoreIsWritten(t *testing.T) {
 	j := newJournaling(t)
 	for n := 1; n <= 3; n++ {
-		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
+		j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
 	}
 	j.objects.before = map[string]func(){"00000004": func() {
 		if err := errors.Join(
-			j.objects.Delete(t.Context(), journalLog.key(j.lease.Update, 3)), j.store.EndJournal(t.Context(), j.lease),
+			j.objects.Delete(t.Context(), leases.JournalKey(j.lease.Update, 3)), j.store.Leases.EndJournal(t.Context(), j.lease),
 		); err != nil {
 			t.Error(err)
 		}
 	}}
-	err := j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(4, 1)+"]"))
+	err := j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(4, 1)+"]"))
 	if deployments.CodeOf(err) != deployments.CodeForbidden {
 		t.Errorf("what is written after the end is answered %v", err)
 	}
@@ -298,8 +310,8 @@ func TestOneCallWritesSoManyEntriesAtMost(t *testing.T) {
 	entries := func(n int) json.RawMessage {
 		return json.RawMessage("[" + strings.Repeat(entry+",", n-1) + entry + "]")
 	}
-	j.ok(j.store.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch)))
-	err := j.store.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch+1))
+	j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch)))
+	err := j.store.Leases.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch+1))
 	if !errors.Is(err, deployments.ErrTooLarge) || !strings.Contains(err.Error(), "fewer at once") {
 		t.Errorf("one more is answered %v", err)
 	}
@@ -308,7 +320,7 @@ func TestOneCallWritesSoManyEntriesAtMost(t *testing.T) {
 // TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas has an end wait while there is none.
 func TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas(t *testing.T) {
 	j := newJournaling(t)
-	j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 100<<10)+"]")))
+	j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 100<<10)+"]")))
 	pool := mempool.New(1 << 20)
 	other := pool.Claim("evil", nil)
 	j.ok(other.Take(t.Context(), 1<<20, time.Second))
@@ -342,7 +354,7 @@ func largeState(resources, length int) []byte {
 func TestAWholeStateTakesItsMemoryHoweverSmallItsObjectIs(t *testing.T) {
 	j := newJournaling(t)
 	state := largeState(512, 16<<10)
-	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, state))
+	j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, state))
 	pool := mempool.New(1 << 30)
 	own := pool.Claim("acme", nil)
 	defer own.Release()
@@ -361,7 +373,7 @@ func TestAWholeStateTakesItsMemoryHoweverSmallItsObjectIs(t *testing.T) {
 func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
 	j := newJournaling(t)
 	state := largeState(2048, 16<<10)
-	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, state))
+	j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, state))
 	server := j.server()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -376,7 +388,7 @@ func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
 // TestACollectionReadsNoStateWithoutOldRecords collects the garbage of a stack whose state a client has written.
 func TestACollectionReadsNoStateWithoutOldRecords(t *testing.T) {
 	j := newJournaling(t)
-	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(1, 10)))
+	j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, largeState(1, 10)))
 	_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)
 	before := j.objects.states.Load()
@@ -391,7 +403,7 @@ func TestACollectionReadsNoStateWithoutOldRecords(t *testing.T) {
 func TestAKeptCheckpointHasNoMoreMemoryThanItCounts(t *testing.T) {
 	for _, resources := range []int{64, 512} {
 		j := newJournaling(t)
-		j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(resources, 16<<10)))
+		j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, largeState(resources, 16<<10)))
 		_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 		j.ok(err)
 		for key, o := range j.store.recent.objects {
@@ -460,7 +472,7 @@ func TestAStateSaysWhichVersionOfTheClientHasWrittenItsJournal(t *testing.T) {
 	for client, want := range map[string]string{"v3.259.0": "v3.259.0", "3.246.0-dev.0+x1": "3.246.0-dev.0+x1",
 		"": engineVersion, "v3\x1b[31m": engineVersion, "3.1.0 and more": engineVersion} {
 		j := newJournaling(t)
-		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 1)+"]")))
+		j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 1)+"]")))
 		_, err := j.store.FinishLease(t.Context(), j.lease.Update, client)
 		j.ok(err)
 		out, err := j.store.Export(t.Context(), Exchange{Stack: j.lease.Update.StackName}, 0, false)

@@ -15,20 +15,25 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the
 // outcomes of lost attempts and its event log are no part of the state.
-var rawFolders = []string{"delta", blobFolder, journalFolder, snapshotFolder}
+var rawFolders = []string{"delta", blobFolder, leases.JournalFolder, leases.SnapshotFolder}
+
+// rawPage is how many names of objects a raw export lists at once.
+const rawPage = 1000
 
 // mostFaults are named in the index of a raw export; of more, the number.
 const mostFaults = 10_000
@@ -82,7 +87,7 @@ func (s *Store) ExportRaw(ctx context.Context, name deployments.StackName, to io
 		e.index.Active = h.Active.Version
 		for _, folder := range rawFolders {
 			u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
-			if err := e.folder(ctx, updateKey(u, folder, "")); err != nil {
+			if err := e.folder(ctx, stackobjects.UpdateKey(u, folder, "")); err != nil {
 				return err
 			}
 		}
@@ -143,7 +148,7 @@ func (e *rawExport) checkpoint(ctx context.Context, h Head) error {
 	}
 	switch c := checkpointIn(o); {
 	case e.keys == nil: // the head is named
-	case !e.attested(h.ID, h.Version, c) && (c.mac != nil || e.authenticated.Load()):
+	case !e.attested(h.ID, h.Version, c) && (c.mac != nil || e.Keys.Authenticated()):
 		e.fault(key, errors.New("it was not written by this service: it has not its MAC"))
 	case h.MAC != "":
 		if digest, err := digestOf(c.frames); err != nil {
@@ -172,7 +177,7 @@ func digestOf(frames []byte) (string, error) {
 
 // folder adds the sealed objects of a folder.
 func (e *rawExport) folder(ctx context.Context, prefix string) error {
-	q := bucket.Query{Prefix: prefix, Limit: logPage}
+	q := bucket.Query{Prefix: prefix, Limit: rawPage}
 	for more := true; more; {
 		l, err := e.objects.List(ctx, q)
 		if err != nil {
@@ -210,9 +215,9 @@ func (e *rawExport) sealed(ctx context.Context, key string) error {
 	switch {
 	case folder == "delta":
 		err = e.deltas(ctx, plain)
-	case folder == journalFolder:
+	case folder == leases.JournalFolder:
 		err = e.journal(ctx, plain)
-	case folder == snapshotFolder && file == "last":
+	case folder == leases.SnapshotFolder && file == "last":
 		err = e.snapshot(plain)
 	}
 	if err := e.unread(ctx, key, err); err != nil {
@@ -244,7 +249,7 @@ func (e *rawExport) deltas(ctx context.Context, plain []byte) error {
 // journal reports that an object of a journal cannot be read, or an entry of it cannot become part of the state.
 func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 	first, array, _ := bytes.Cut(plain, []byte("\n"))
-	var line logLine
+	var line updates.LogLine
 	if err := json.Unmarshal(first, &line); err != nil || line.End {
 		return err
 	}
@@ -258,7 +263,7 @@ func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 	if err := mempool.Take(ctx, largest); err != nil {
 		return err
 	}
-	for _, err := range parseJournal(e.name, array) {
+	for _, err := range journal.Parse(array, journalChecks(e.name)) {
 		if err != nil {
 			return err
 		}
@@ -269,7 +274,7 @@ func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 // snapshot reports that the last whole deployment of a client does not have its digest.
 func (e *rawExport) snapshot(plain []byte) error {
 	line, deployment, _ := bytes.Cut(plain, []byte("\n"))
-	var last leasedSnapshot
+	var last leases.Snapshot
 	if err := json.Unmarshal(line, &last); err != nil {
 		return err
 	}
@@ -289,74 +294,7 @@ func (e *rawExport) encrypted(ctx context.Context, plain []byte) ([]byte, error)
 	if err := mempool.Take(ctx, 2*int64(len(plain))); err != nil {
 		return nil, err
 	}
-	return encrypting{e.keys.serviceCrypter()}.append(ctx, make([]byte, 0, len(plain)), plain, mostDepth)
-}
-
-// encrypting encrypts the secrets of texts.
-type encrypting struct{ config.Encrypter }
-
-// mostDepth bounds how often a part of a text is read. What lies deeper is encrypted as a whole.
-const mostDepth = 100
-
-// append appends a valid text with ciphertexts in the place of its secrets, and of output values that are secret.
-func (s encrypting) append(ctx context.Context, out, text []byte, depth int) (_ []byte, err error) {
-	switch {
-	case depth == 0:
-		return s.ciphertext(ctx, out, text)
-	case rawjson.IsObject(text):
-		if isSecret(text) {
-			return s.ciphertext(ctx, out, rawjson.Member(text, "value"))
-		}
-		out = append(out, '{')
-		for name, value := range rawjson.Members(text) {
-			quoted, err := json.Marshal(name)
-			if err != nil {
-				return nil, err
-			}
-			out = append(append(separate(out, '{'), quoted...), ':')
-			if out, err = s.append(ctx, out, value, depth-1); err != nil {
-				return nil, err
-			}
-		}
-		return append(out, '}'), nil
-	case rawjson.IsArray(text):
-		out = append(out, '[')
-		for value := range rawjson.Elements(text) {
-			if out, err = s.append(ctx, separate(out, '['), value, depth-1); err != nil {
-				return nil, err
-			}
-		}
-		return append(out, ']'), nil
-	}
-	return append(out, bytes.TrimSpace(text)...), nil
-}
-
-// ciphertext appends the stored form of a secret.
-func (s encrypting) ciphertext(ctx context.Context, out, plain []byte) ([]byte, error) {
-	ciphertext, err := s.EncryptValue(ctx, string(plain))
-	return fmt.Appendf(out, `{"%s":"%s","ciphertext":%q}`, resource.SigKey, resource.SecretSig, ciphertext), err
-}
-
-// separate adds a comma unless an object or array has just begun.
-func separate(out []byte, begin byte) []byte {
-	if out[len(out)-1] == begin {
-		return out
-	}
-	return append(out, ',')
-}
-
-// isSecret reports whether an object is the plain form of a secret.
-func isSecret(object []byte) (secret bool) {
-	for name, value := range rawjson.Members(object) {
-		var text string
-		switch name {
-		case resource.SigKey:
-			secret = secret || json.Unmarshal(value, &text) == nil && text == resource.SecretSig
-		case "secret": // of an output value
-			secret = secret || string(value) == "true" && rawjson.Member(object, resource.SigKey) != nil
-		}
-	}
-	return secret
+	return encrypting{stacksecrets.New(e.keys.secrets)}.append(ctx, make([]byte, 0, len(plain)), plain, mostDepth)
 }
 
 // unread names an object in the index because of an error, if there is one. An error that says nothing about the

@@ -18,7 +18,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // rawOf exports the stack raw, and returns the files of the archive, their names in order and what is wrong with whom.
@@ -52,7 +55,6 @@ func (j *journaling) rawOf() (files map[string]string, names []string, faults ma
 func imported(t *testing.T) *journaling {
 	t.Helper()
 	j := newJournaling(t)
-	j.store.authenticated.Store(true)
 	name := j.lease.Update.StackName
 	_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)
@@ -61,7 +63,7 @@ func imported(t *testing.T) *journaling {
 			`"urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev","type":"pulumi:pulumi:Stack"}]}`)})
 	j.ok(err)
 	u := deployments.UpdateName{StackName: name, Version: fmt.Sprint(version + 1)}
-	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: LeaseWriter})
+	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: leases.Writer})
 	j.ok(err)
 	j.lease = deployments.Leased{Update: u, Fence: claim.Fence}
 	return j
@@ -76,12 +78,12 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j := imported(t)
 	u := j.lease.Update
 	write := func(folder, name, text string) {
-		j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, folder, name), []byte(text)))
+		j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, folder, name), []byte(text)))
 	}
-	j.put(1, logSize{}, "["+made(1, 1)+"]")
-	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
-	j.put(3, logSize{}, `[`)
-	key := updateKey(u, journalFolder, "00000004")
+	j.put(1, updates.LogSize{}, "["+made(1, 1)+"]")
+	j.put(2, updates.LogSize{}, `[{"sequenceID":2,"kind":"x"}]`)
+	j.put(3, updates.LogSize{}, `[`)
+	key := stackobjects.UpdateKey(u, leases.JournalFolder, "00000004")
 	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
 	const delta = `[{"seq":1,"kind":"set","state":{"inputs":{"d":"x","v":%s}}}]`
@@ -92,9 +94,10 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	write("delta", "00000003", secretText+"x")
 	r, err := j.store.stackKeysOf(t.Context(), u.StackName)
 	j.ok(err)
-	j.ok(j.store.putBlob(t.Context(), r, updateKey(u, blobFolder, "abc"), []byte(secretText)))
-	write(snapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
-	j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, "update"), []byte(secretText))) // its request
+	j.ok(j.store.stacks.PutBlob(t.Context(), r.Stack, stackobjects.UpdateKey(u, blobFolder, "abc"), []byte(secretText)))
+	write(leases.SnapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
+	request := stackobjects.UpdateKey(u, "update")
+	j.ok(j.store.stacks.Put(t.Context(), u.StackName, request, []byte(secretText)))
 
 	files, names, faults := j.rawOf()
 	at := "updates/" + u.Version + "/"
@@ -128,7 +131,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	}
 	var secret struct{ Ciphertext string }
 	j.ok(json.Unmarshal([]byte(files[at+"blob/abc"]), &secret))
-	if plain, err := r.serviceCrypter().DecryptValue(t.Context(), secret.Ciphertext); err != nil ||
+	if plain, err := stacksecrets.New(r.secrets).DecryptValue(t.Context(), secret.Ciphertext); err != nil ||
 		plain != `{"p":"`+hidden+`"}` {
 		t.Errorf("the ciphertext is of %q, %v", plain, err)
 	}
@@ -168,7 +171,7 @@ func TestARawExportNamesWhatTheServiceHasNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := imported(t)
-			j.put(1, logSize{}, "["+made(1, 1)+"]")
+			j.put(1, updates.LogSize{}, "["+made(1, 1)+"]")
 			c.damage(j)
 			files, _, faults := j.rawOf()
 			if all := fmt.Sprint(faults); !strings.Contains(all, c.reason) {
@@ -203,7 +206,7 @@ func (s spare) Write(p []byte) (int, error) {
 func TestARawExportHasTheMemoryOfOneObjectAtATime(t *testing.T) {
 	j := newJournaling(t)
 	for n := 1; n <= 8; n++ {
-		j.put(n, logSize{}, "["+made(n, 1<<20)+"]")
+		j.put(n, updates.LogSize{}, "["+made(n, 1<<20)+"]")
 	}
 	export := func(size int64) error {
 		pool := mempool.New(size)
@@ -233,7 +236,7 @@ func FuzzEncrypted(f *testing.F) {
 		if !json.Valid(text) {
 			return
 		}
-		out, err := encrypting{keys.serviceCrypter()}.append(t.Context(), nil, text, mostDepth)
+		out, err := encrypting{stacksecrets.New(keys.secrets)}.append(t.Context(), nil, text, mostDepth)
 		if err != nil || !json.Valid(out) {
 			t.Fatalf("%s becomes %s, %v", text, out, err)
 		}
@@ -248,23 +251,6 @@ func FuzzEncrypted(f *testing.F) {
 		if json.Unmarshal(text, &before) == nil && json.Unmarshal(out, &after) == nil &&
 			fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("%s becomes %s", text, out)
-		}
-	})
-}
-
-// FuzzEdits patches a deployment with edits of any form, which are refused or stay within the text.
-func FuzzEdits(f *testing.F) {
-	f.Add([]byte("abc"), 0, 1, "x", 2, 3, "y")
-	f.Add([]byte("abc"), 2, 1, "", -1, 9, "")
-	f.Fuzz(func(t *testing.T, text []byte, from, to int, one string, from2, to2 int, other string) {
-		edits := []deployments.TextEdit{{From: from, To: to, Text: one}, {From: from2, To: to2, Text: other}}
-		out, err := edit(text, edits)
-		if err != nil {
-			return
-		}
-		want := string(text[:from]) + one + string(text[to:from2]) + other + string(text[to2:])
-		if string(out) != want {
-			t.Errorf("%q with %v becomes %q", text, edits, out)
 		}
 	})
 }

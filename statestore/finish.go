@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -164,15 +165,15 @@ func (f Finish) mayEnd(h Head) (c Claim, err error) {
 func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error) {
 	if f.Saves == 0 { // mostly there is none: what else the list tells of the update saves another one after the next
 		there, err := s.workingFolders(ctx, f.Update)
-		if err != nil || !slices.Contains(there, updateKey(f.Update, "delta", "")) {
+		if err != nil || !slices.Contains(there, stackobjects.UpdateKey(f.Update, "delta", "")) {
 			return len(there) > 0, err
 		}
 	}
-	last, err := s.LastSave(ctx, f.Update)
+	last, err := s.Updates.LastSave(ctx, f.Update)
 	if err != nil || last <= f.saves() {
 		return true, err
 	}
-	more, err := s.LoadDeltas(ctx, f.Update, f.saves(), last)
+	more, err := s.Updates.LoadDeltas(ctx, f.Update, f.saves(), last)
 	if err == nil && len(more) > 0 {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
 			"not %d", f.Update, last, f.saves())
@@ -183,7 +184,7 @@ func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error)
 // untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its
 // base cannot be read.
 func (s *Store) untouched(ctx context.Context, f Finish) bool {
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	deltas, err := s.Updates.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	return err == nil && len(deltas)+len(f.Extra) == 0
 }
 
@@ -197,7 +198,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	deltas, err := s.Updates.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	if err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ func TestWhatAFormerBuildHasWrittenIsRead(t *testing.T) {
 		}))
 	want(t, nil, len(entries) == 1 && entries[0].Token == "ann", "the audit log has %+v", entries)
 
-	queue, err := s.TaskQueue(t.Context(), "acme")
-	want(t, err, queue == s.OrganizationTaskQueue("acme"), "its queue is %s", queue)
+	queue, err := s.Organizations.TaskQueue(t.Context(), "acme")
+	want(t, err, queue == s.Organizations.OrganizationTaskQueue("acme"), "its queue is %s", queue)
 	was := deployments.StackName{Organization: "organization", Project: "web", Stack: "dev"}
 	h, err := s.Head(t.Context(), was)
 	want(t, err, h.Tags["a"] == "b", "the head is %+v", h)

@@ -31,7 +31,7 @@ type Head struct {
 	// ID is the stack's identity, created with it; its keys are derived from it, and a rename keeps it.
 	ID string `json:"id"`
 	// Identity is what the names and marks of the stack's resources are derived from; empty in stacks of earlier
-	// releases. See StackIdentity.
+	// releases. See package identities.
 	Identity string `json:"identity,omitempty"`
 	// Version of the latest checkpoint; 0 when there is none. Digest is the SHA-256 of its deployment JSON.
 	Version   int    `json:"version"`

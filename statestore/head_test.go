@@ -134,13 +134,14 @@ func TestAnUpdateOfAnEarlierBuildMayLackSavesWithoutDeltas(t *testing.T) {
 	}
 	claim("a")
 	for _, n := range []int{2, 5} {
-		if err := s.SaveDeltas(t.Context(), u, n, []engine.Delta{{Seq: n, Kind: engine.DeltaEnd, Op: n}}); err != nil {
+		deltas := []engine.Delta{{Seq: n, Kind: engine.DeltaEnd, Op: n}}
+		if err := s.Updates.SaveDeltas(t.Context(), u, n, deltas); err != nil {
 			t.Fatal(err)
 		}
 	}
 	saved := func() (int, []engine.Delta, error) {
-		last, err := s.LastSave(t.Context(), u)
-		deltas, missed := s.LoadDeltas(t.Context(), u, 0, 5)
+		last, err := s.Updates.LastSave(t.Context(), u)
+		deltas, missed := s.Updates.LoadDeltas(t.Context(), u, 0, 5)
 		return last, deltas, errors.Join(err, missed)
 	}
 	if _, _, err := saved(); deployments.CodeOf(err) != deployments.CodeFormat {

@@ -2,23 +2,23 @@ package statestore
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // identity returns the identity of a stack, which is made if it is not there.
-func identity(t *testing.T, s *Store, name deployments.StackName) StackIdentity {
+func identity(t *testing.T, s *Store, name deployments.StackName) identities.Identity {
 	t.Helper()
 	if err := s.CreateStack(t.Context(), name, nil); err != nil && deployments.CodeOf(err) != deployments.CodeExists {
 		t.Fatal(err)
 	}
-	i, err := s.StackIdentity(t.Context(), name)
+	i, err := s.Identities.Of(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func service(t *testing.T, key byte) *Store {
 		err = s.Check(t.Context())
 	}
 	if err == nil {
-		err = s.SetUp(t.Context())
+		err = s.Keys.SetUp(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestAnIdentityOutlivesTheStackAndTheBucketAndNotTheKey(t *testing.T) {
 	name := deployments.StackName{Organization: "o", Project: "p", Stack: "dev"}
 	s := service(t, 1)
 	first := identity(t, s, name)
-	same := func(i StackIdentity) bool {
+	same := func(i identities.Identity) bool {
 		return bytes.Equal(i.Seeds, first.Seeds) && bytes.Equal(i.Marks, first.Marks) && i.Owner == first.Owner
 	}
 	if bytes.Equal(first.Seeds, first.Marks) || first.Text != name.String() {
@@ -128,7 +128,7 @@ func TestGenerationsAreRememberedOfWhatTheStateDoesNotTell(t *testing.T) {
 	kept, gone := urn.New("dev", "web", "", "a:b:C", "kept"), urn.New("dev", "web", "", "a:b:C", "gone")
 	want := func(when string, labels map[urn.URN]int) {
 		t.Helper()
-		got, err := s.Generations(t.Context(), stackName)
+		got, err := s.Identities.Generations(t.Context(), stackName)
 		if err != nil || len(got) != len(labels) {
 			t.Errorf("%s: %v %v", when, got, err)
 		}
@@ -151,18 +151,4 @@ func TestGenerationsAreRememberedOfWhatTheStateDoesNotTell(t *testing.T) {
 	}
 	identity(t, s, stackName)
 	want("the stack was made again", map[urn.URN]int{gone: 1, kept: 2})
-}
-
-func TestTheOldestGenerationsAreForgotten(t *testing.T) {
-	s := newStore(t)
-	known, to := map[string]lastCreate{"old": {3, 1}}, map[string]int{}
-	for n := range keptGenerations {
-		to[strconv.Itoa(n)] = 1
-	}
-	if s.raise(known, to); len(known) != keptGenerations || known["old"].Next != 0 {
-		t.Errorf("%d are kept", len(known))
-	}
-	if labels := []string{"1", "2"}; s.raise(known, map[string]int{"1": 1}) || !slices.Contains(labels, "1") {
-		t.Error("a number that is not greater is a change")
-	}
 }

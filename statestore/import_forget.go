@@ -49,7 +49,7 @@ func (s *Store) confirmForget(ctx context.Context, x Exchange, in *draft) error 
 	}
 	return deployments.Errorf(deployments.CodeUnconfirmed,
 		"the deployment %s: %s of %s%s would be forgotten, and go on existing without being managed", none,
-		plural(lost, "resource"), x.Stack, example)
+		deployments.Plural(lost, "resource"), x.Stack, example)
 }
 
 // resources reads the resources of a stack version.

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -84,4 +85,24 @@ func checkWritten(ctx context.Context, name deployments.StackName, data []byte) 
 		err = judgeClient(ctx, name, f, func(*storedResource) error { return nil })
 	}
 	return err
+}
+
+// journalChecks reject what could not become part of the state of a stack.
+func journalChecks(name deployments.StackName) journal.Checks {
+	return journal.Checks{
+		Resource: func(raw json.RawMessage) error {
+			_, err := clientResource(name, raw)
+			return err
+		},
+		Operation: func(raw json.RawMessage) error {
+			if err := affordable("an operation", raw); err != nil {
+				return err
+			}
+			var operation storedOperation
+			if err := rawjson.Unmarshal(raw, &operation); err != nil {
+				return err
+			}
+			return operation.check(name)
+		},
+	}
 }

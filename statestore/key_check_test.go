@@ -17,7 +17,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kms := []seal.Keeper{&local{key: []byte("kms")}}
+	kms := []seal.Keeper{&storetest.Keeper{Key: []byte("kms")}}
 	stack := func(t *testing.T, s *statestore.Store) {
 		if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 		}
 	}
 	rotate := func(t *testing.T, s *statestore.Store) {
-		if _, err := s.RotateKeys(t.Context()); err != nil {
+		if _, err := s.Keys.Rotate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

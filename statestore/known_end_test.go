@@ -145,7 +145,8 @@ func TestACheckpointWithLessDoesNotReplaceAnother(t *testing.T) {
 	c, err := s.Claim(t.Context(), claimant(1))
 	must(t, err)
 	state := engine.State{Key: engine.OpKey(1), URN: "urn:pulumi:dev::shop::a:b:C::n", Type: "a:b:C"}
-	must(t, s.SaveDeltas(t.Context(), c.Update, 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &state}}))
+	must(t, s.Updates.SaveDeltas(t.Context(), c.Update, 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1,
+		State: &state}}))
 	all := finishOf(c)
 	all.Saves = 1
 	stopped := false
@@ -197,7 +198,7 @@ func TestNothingIsLookedForOfAnUpdateThatLeavesNothing(t *testing.T) {
 		c, err := s.Claim(t.Context(), claimant(version))
 		must(t, err)
 		for n := range saves {
-			must(t, s.SaveDeltas(t.Context(), c.Update, n+1, nil))
+			must(t, s.Updates.SaveDeltas(t.Context(), c.Update, n+1, nil))
 		}
 		f := finishOf(c)
 		f.Saves = saves
@@ -220,7 +221,7 @@ func TestNothingIsLookedForOfAnUpdateThatLeavesNothing(t *testing.T) {
 	if n := lists(s, 2); n != 2 {
 		t.Errorf("of one that has saved something it lists %d times", n)
 	}
-	if last, err := other.LastSave(t.Context(), claimant(2).Update); err != nil || last != 0 {
+	if last, err := other.Updates.LastSave(t.Context(), claimant(2).Update); err != nil || last != 0 {
 		t.Errorf("its saves are not removed: %d, %v", last, err)
 	}
 }
@@ -236,7 +237,7 @@ func TestCallsThatComeTogetherReadOnce(t *testing.T) {
 	for held, calls := range map[string][]func(*statestore.Store) error{
 		"head.json": {func(s *statestore.Store) error { _, err := s.Head(t.Context(), dev); return err },
 			func(s *statestore.Store) error {
-				_, err := s.Missing(t.Context(), dev, deployments.Manifest{})
+				_, err := s.Programs.Missing(t.Context(), dev, deployments.Manifest{})
 				return err
 			}},
 		"ci": {func(s *statestore.Store) error { _, err := s.Access.Authenticate(t.Context(), text); return err },

@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -45,11 +46,12 @@ func (s *Store) finishLease(
 ) (Written, error) {
 	switch {
 	case h.Version == u.Number():
-		return h.written(), s.rejected(ctx, u)
+		return h.written(), s.Leases.Rejected(ctx, u)
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began
-		return Written{Resources: h.Resources}, s.rejected(ctx, u)
+		return Written{Resources: h.Resources}, s.Leases.Rejected(ctx, u)
 	}
-	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run, Writer: leaseEnd})
+	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run,
+		Writer: leases.EndWriter})
 	if err != nil {
 		return Written{}, err
 	}
@@ -59,7 +61,7 @@ func (s *Store) finishLease(
 		if deployments.CodeOf(rejected) != deployments.CodeInvalid {
 			return w, rejected
 		}
-		if err := s.stacks.PutJSON(ctx, u.StackName, rejectedKey(u), rejected.Error()); err != nil {
+		if err := s.Leases.Reject(ctx, u, rejected); err != nil {
 			return w, err
 		}
 	}
@@ -71,21 +73,6 @@ func (s *Store) finishLease(
 	}
 	w.Base = claim.Base
 	return w, errors.Join(s.Commit(ctx, claim, w), rejected)
-}
-
-func rejectedKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "rejected") }
-
-// rejected returns the error with which FinishLease ended before, as CodeInvalid; nil when it had none.
-func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {
-	var message string
-	_, err := s.stacks.GetJSON(ctx, u.StackName, rejectedKey(u), &message)
-	if errors.Is(err, bucket.ErrAbsent) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return deployments.Errorf(deployments.CodeInvalid, "%s", message)
 }
 
 // leasedState returns the state that a client has written; nil when there is none. What cannot be a state is the
@@ -103,21 +90,21 @@ func (s *Store) leasedState(ctx context.Context, c Claim, client string) (d *dra
 }
 
 func (s *Store) readLeased(ctx context.Context, c Claim, client string) (*draft, error) {
-	written, err := s.endJournal(ctx, c.Update)
+	written, err := s.Leases.End(ctx, c.Update)
 	if err != nil {
 		return nil, err
 	}
-	if written.client = client; written.last > 0 {
-		return s.replayed(ctx, c, written)
+	if written.Last > 0 {
+		return s.replayed(ctx, c, written, client)
 	}
-	last, err := s.lastSnapshot(ctx, c.Update)
-	if err != nil || last.tag == "" {
+	last, found, err := s.Leases.Last(ctx, c.Update)
+	if err != nil || !found {
 		return nil, err
 	}
-	if err := mempool.Take(ctx, packTimes*int64(len(last.deployment))); err != nil {
+	if err := mempool.Take(ctx, packTimes*int64(len(last))); err != nil {
 		return nil, err
 	}
-	f, err := parseFile(ctx, deploymentText{around: last.deployment}, false)
+	f, err := parseFile(ctx, deploymentText{around: last}, false)
 	if bucket.Interrupted(err) {
 		return nil, err
 	}
@@ -133,11 +120,8 @@ var clientVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]{
 // packTimes is how much memory is used to write a state, in times its text; see pack.Zstd.
 const packTimes = 2
 
-// replayTimes is how many copies there are of what a journal adds to a state, until that is written.
-const replayTimes = 2
-
 // replayed returns the state that a journal makes of the base of an update.
-func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (*draft, error) {
+func (s *Store) replayed(ctx context.Context, c Claim, written *leases.Journal, client string) (*draft, error) {
 	var f deploymentFile
 	var base journal.State
 	largest := deployments.MaxClientState
@@ -156,8 +140,8 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 	most := max(deployments.MaxClientResources, before.Resources)
 	mostReferences := max(deployments.MaxClientReferences, before.References)
 	var rejected error
-	grown := before.Bytes + written.room // what was taken: the base has its own memory
-	for e, err := range written.entries(ctx) {
+	grown := before.Bytes + written.Room // what was taken: the base has its own memory
+	for e, err := range written.Entries(ctx) {
 		if err == nil {
 			if err = replay.Add(e); err != nil {
 				err = deployments.Errorf(deployments.CodeInvalid, "%w", err)
@@ -170,7 +154,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 				mostReferences)
 		}
 		if err == nil && size.Bytes > grown {
-			err = mempool.Take(ctx, replayTimes*int64(size.Bytes-grown+mempool.Step))
+			err = mempool.Take(ctx, leases.ReplayTimes*int64(size.Bytes-grown+mempool.Step))
 			grown = size.Bytes + mempool.Step
 		}
 		if err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -182,15 +166,15 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 			break
 		}
 	}
-	written.objects = nil // only the state is needed from here on
+	written.Forget()
 	state, err := replay.State()
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the journal of update %s cannot be replayed: %w", c.Update,
 			err)
 	}
 	f.Deployment.Manifest = s.manifest(&Checkpoint{file: f})
-	if version := written.client; clientVersion.MatchString(version) {
-		f.Deployment.Manifest.Version = version
+	if clientVersion.MatchString(client) {
+		f.Deployment.Manifest.Version = client
 		f.Deployment.Manifest.Magic = f.Deployment.Manifest.NewMagic()
 	}
 	d, err := s.replayedDraft(ctx, c, f, state)

@@ -16,6 +16,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -59,7 +61,7 @@ func (l *leasing) ok(err error) {
 func (l *leasing) begin(version string) deployments.Leased {
 	l.Helper()
 	u := deployments.UpdateName{StackName: dev, Version: version}
-	claim, err := l.store.Claim(l.Context(), statestore.Claimant{Update: u, Writer: statestore.LeaseWriter})
+	claim, err := l.store.Claim(l.Context(), statestore.Claimant{Update: u, Writer: leases.Writer})
 	l.ok(err)
 	return deployments.Leased{Update: u, ID: "id", Fence: claim.Fence, Expires: l.now.Add(time.Minute)}
 }
@@ -102,11 +104,11 @@ func (l *leasing) forbidden(err error) {
 func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":2,"kind":1,"operationID":1,"state":`+resourceJSON("a")+`}]`)))
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":`+resourceJSON("a")+`}}]`)))
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":3,"kind":0,"operationID":2,"operation":{"type":"creating","resource":`+resourceJSON("b")+`}}]`)))
 	for range 2 {
 		w, err := l.store.FinishLease(t.Context(), lease.Update, "")
@@ -115,7 +117,7 @@ func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 			t.Errorf("it has written %+v", w)
 		}
 	}
-	l.forbidden(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+	l.forbidden(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":4,"kind":1,"operationID":2,"state":`+resourceJSON("b")+`}]`)))
 	if got := l.state(); got != "a +1" {
 		t.Errorf("the state is %q", got)
@@ -149,7 +151,7 @@ func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
 				entry := fmt.Sprintf(`[{"sequenceID":%d,"kind":0,"operationID":%d,"operation":{"type":"creating",`+
 					`"resource":%s}},{"sequenceID":%d,"kind":1,"operationID":%d,"state":%s}]`,
 					2*i, i, resourceJSON(fmt.Sprint("r", i)), 2*i+1, i, resourceJSON(fmt.Sprint("r", i)))
-				if err := l.store.WriteJournal(t.Context(), lease, json.RawMessage(entry)); err != nil {
+				if err := l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(entry)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -187,7 +189,7 @@ func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
 				writers.Go(func() {
 					n := server*each + i
 					name := fmt.Sprint("r", n)
-					err := other.WriteJournal(t.Context(), lease, json.RawMessage(fmt.Sprintf(
+					err := other.Leases.WriteJournal(t.Context(), lease, json.RawMessage(fmt.Sprintf(
 						`[{"sequenceID":%d,"kind":0,"operationID":%d,"operation":{"type":"creating","resource":%s}},`+
 							`{"sequenceID":%d,"kind":1,"operationID":%d,"state":%s}]`,
 						2*n, n, resourceJSON(name), 2*n+1, n, resourceJSON(name))))
@@ -206,7 +208,7 @@ func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
 			t.Fatalf("%d writes were acknowledged, %d resources are in the state", acknowledged.Load(), w.Resources)
 		}
 		l.store.Sweep(t.Context(), dev, 1)
-		l.forbidden(newLeasingAgain(l, objects).WriteJournal(t.Context(), lease, json.RawMessage(
+		l.forbidden(newLeasingAgain(l, objects).Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 			`[{"sequenceID":1000,"kind":1,"operationID":1000,"state":`+resourceJSON("late")+`}]`)))
 	}
 }
@@ -217,8 +219,8 @@ func TestRepeatedJournalEntriesLoseNoOthers(t *testing.T) {
 	lease := l.begin("1")
 	begin := `{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` + resourceJSON("a") + `}}`
 	end := `{"sequenceID":2,"kind":1,"operationID":1,"state":` + resourceJSON("a") + `}`
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+","+end+"]")))
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+"]")))
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+","+end+"]")))
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+"]")))
 	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a +0" {
@@ -229,17 +231,17 @@ func TestRepeatedJournalEntriesLoseNoOthers(t *testing.T) {
 func TestAWriteAfterTheEndOfItsLeaseNeverMovesTheHead(t *testing.T) {
 	l := newLeasing(t)
 	dead := l.begin("1")
-	l.ok(l.store.WriteSnapshot(t.Context(), dead, 1, whole("a")))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), dead, 1, whole("a")))
 	_, err := l.store.FinishLease(t.Context(), dead.Update, "")
 	l.ok(err)
 	next := l.begin("2")
-	l.forbidden(l.store.WriteSnapshot(t.Context(), dead, 2, whole("a", "late")))
-	l.forbidden(l.store.WriteSnapshot(t.Context(), dead, 0, whole("a", "late")))
-	l.ok(l.store.WriteSnapshot(t.Context(), next, 1, whole("a", "b")))
+	l.forbidden(l.store.Leases.WriteSnapshot(t.Context(), dead, 2, whole("a", "late")))
+	l.forbidden(l.store.Leases.WriteSnapshot(t.Context(), dead, 0, whole("a", "late")))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), next, 1, whole("a", "b")))
 	forged := next
 	forged.Fence--
-	l.forbidden(l.store.WriteSnapshot(t.Context(), forged, 2, whole("forged")))
-	l.ok(l.store.WriteSnapshot(t.Context(), next, 3, whole("a", "b")))
+	l.forbidden(l.store.Leases.WriteSnapshot(t.Context(), forged, 2, whole("forged")))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), next, 3, whole("a", "b")))
 	_, err = l.store.FinishLease(t.Context(), next.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a b +0" {
@@ -265,22 +267,23 @@ func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
 	sum := sha256.Sum256(to)
 	patch := deployments.SnapshotPatch{Sequence: 2, Digest: hex.EncodeToString(sum[:]),
 		Edits: []deployments.TextEdit{{From: at, To: at, Text: "," + resourceJSON("b")}}}
-	if err := l.store.PatchSnapshot(t.Context(), lease, patch); deployments.CodeOf(err) != deployments.CodeConflict {
+	err := l.store.Leases.PatchSnapshot(t.Context(), lease, patch)
+	if deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("without a deployment it is answered %v", err)
 	}
-	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, from))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), lease, 1, from))
 	for range 2 { // a repeated write has no effect
-		l.ok(l.store.PatchSnapshot(t.Context(), lease, patch))
+		l.ok(l.store.Leases.PatchSnapshot(t.Context(), lease, patch))
 	}
-	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, whole("older")))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), lease, 1, whole("older")))
 	for _, wrong := range []deployments.TextEdit{{From: -1}, {From: 5, To: 4}, {To: 1 << 20}} {
-		err := l.store.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 3, Digest: patch.Digest,
+		err := l.store.Leases.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 3, Digest: patch.Digest,
 			Edits: []deployments.TextEdit{wrong}})
 		if deployments.CodeOf(err) != deployments.CodeConflict {
 			t.Errorf("%+v is answered %v", wrong, err)
 		}
 	}
-	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
+	_, err = l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a b +0" {
 		t.Errorf("the state is %q", got)
@@ -291,7 +294,7 @@ func TestADeploymentThatCannotBeAStateIsRejectedWhenItIsWritten(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
 	good := string(whole("a"))
-	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, []byte(good)))
+	l.ok(l.store.Leases.WriteSnapshot(t.Context(), lease, 1, []byte(good)))
 	for name, bad := range map[string]string{
 		"a version that is unknown": strings.Replace(good, `"version":3`, `"version":99`, 1),
 		"no version":                strings.Replace(good, `"version":3,`, ``, 1),
@@ -305,9 +308,9 @@ func TestADeploymentThatCannotBeAStateIsRejectedWhenItIsWritten(t *testing.T) {
 			resourceJSON("b")+`}],"metadata"`, 1),
 		"no JSON": "{",
 	} {
-		written := l.store.WriteSnapshot(t.Context(), lease, 2, []byte(bad))
+		written := l.store.Leases.WriteSnapshot(t.Context(), lease, 2, []byte(bad))
 		sum := sha256.Sum256([]byte(bad))
-		patched := l.store.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 2,
+		patched := l.store.Leases.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 2,
 			Digest: hex.EncodeToString(sum[:]), Edits: []deployments.TextEdit{{To: len(good), Text: bad}}})
 		for _, err := range []error{written, patched} {
 			if deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -328,7 +331,7 @@ func TestAJournalEntryThatCannotBePartOfAStateIsRejectedWhenItIsWritten(t *testi
 	}
 	l := newLeasing(t)
 	lease := l.begin("1")
-	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+	l.ok(l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":1,"kind":1,"operationID":1,"state":`+resourceJSON("a")+`}]`)))
 	for name, entries := range map[string]string{
 		"no array":                 `{}`,
@@ -345,7 +348,7 @@ func TestAJournalEntryThatCannotBePartOfAStateIsRejectedWhenItIsWritten(t *testi
 		"an operation of no type":  `[{"sequenceID":2,"kind":0,"operation":{"type":"creating","resource":{"urn":"u","type":"t"}}}]`,
 		"a seed that is no base64": `[{"sequenceID":2,"kind":0,"operation":{"type":"creating","seed":7,"resource":` + resourceJSON("a") + `}}]`,
 	} {
-		if err := l.store.WriteJournal(t.Context(), lease, json.RawMessage(entries)); deployments.CodeOf(err) !=
+		if err := l.store.Leases.WriteJournal(t.Context(), lease, json.RawMessage(entries)); deployments.CodeOf(err) !=
 			deployments.CodeInvalid {
 			t.Errorf("%s is answered %v", name, err)
 		}
@@ -372,25 +375,25 @@ func TestAnUpdateThatWroteNothingLeavesTheStateAsItIs(t *testing.T) {
 func TestTheTokenOfALeaseIsReadByItsServiceOnly(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
-	got, err := l.store.LeaseOf(l.store.LeaseToken(lease))
+	got, err := l.store.Leases.LeaseOf(l.store.Leases.LeaseToken(lease))
 	if err != nil || got.Update != lease.Update || got.Fence != lease.Fence {
 		t.Errorf("it is %+v, %v", got, err)
 	}
 	other, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: []byte(strings.Repeat("x", 32))})
 	l.ok(err)
-	for _, text := range []string{"", "x", other.LeaseToken(lease), l.store.LeaseToken(lease) + "A"} {
-		if _, err := l.store.LeaseOf(text); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+	for _, text := range []string{"", "x", other.Leases.LeaseToken(lease), l.store.Leases.LeaseToken(lease) + "A"} {
+		if _, err := l.store.Leases.LeaseOf(text); deployments.CodeOf(err) != deployments.CodeUnauthorized {
 			t.Errorf("%q is answered %v", text, err)
 		}
 	}
 	l.now = l.now.Add(time.Hour)
-	_, err = l.store.LeaseOf(l.store.LeaseToken(lease))
+	_, err = l.store.Leases.LeaseOf(l.store.Leases.LeaseToken(lease))
 	l.forbidden(err)
 }
 
 func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T) {
 	l := newLeasing(t)
-	sealed, err := l.store.Encrypt(t.Context(), dev, []string{`"hush"`})
+	sealed, err := l.store.Secrets.Encrypt(t.Context(), dev, []string{`"hush"`})
 	l.ok(err)
 	for owner, readable := range map[string]bool{dev.Organization: true, "other": false} {
 		deployment := fmt.Sprintf(`{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},
@@ -409,14 +412,14 @@ func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T)
 
 func TestCiphertextsOfEarlierReleasesAreRead(t *testing.T) {
 	l := newLeasing(t)
-	sealed, err := l.store.Encrypt(t.Context(), dev, []string{"hush"})
+	sealed, err := l.store.Secrets.Encrypt(t.Context(), dev, []string{"hush"})
 	l.ok(err)
 	text := `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"`
-	if got := string(statestore.WithBase64([]byte(text + "v1:bm9uY2U=:dGV4dA==\"}"))); got !=
+	if got := string(stacksecrets.WithBase64([]byte(text + "v1:bm9uY2U=:dGV4dA==\"}"))); got !=
 		text+"djE6Ym05dVkyVT06ZEdWNGRBPT0=\"}" {
 		t.Errorf("it becomes %s", got)
 	}
-	plain, err := l.store.Decrypt(t.Context(), dev, sealed)
+	plain, err := l.store.Secrets.Decrypt(t.Context(), dev, sealed)
 	if err != nil || plain[0] != "hush" {
 		t.Errorf("it is decrypted as %q, %v", plain, err)
 	}
@@ -431,11 +434,11 @@ func TestWhatAClientWritesOfAnotherStackIsNeverTheState(t *testing.T) {
 	}
 	for name, write := range map[string]func(deployments.Leased) error{
 		"a resource": func(lease deployments.Leased) error {
-			return l.store.WriteSnapshot(t.Context(), lease, 1, []byte(strings.Replace(string(whole("a", "b")),
+			return l.store.Leases.WriteSnapshot(t.Context(), lease, 1, []byte(strings.Replace(string(whole("a", "b")),
 				resourceJSON("b"), foreign, 1)))
 		},
 		"a pending operation": func(lease deployments.Leased) error {
-			return l.store.WriteJournal(t.Context(), lease, begin(foreign))
+			return l.store.Leases.WriteJournal(t.Context(), lease, begin(foreign))
 		},
 	} {
 		h, err := l.store.Head(t.Context(), dev)

@@ -3,13 +3,13 @@ package statestore
 import (
 	"context"
 	"errors"
-	"path"
 	"strconv"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // A head is written before all other objects of its stack and deleted after them. So a stack with checkpoints or a
@@ -89,7 +89,7 @@ func versionOf(key string) int {
 	part, rest, _ := strings.Cut(key, "/")
 	switch part {
 	case "history":
-		return versionOfEntry(key)
+		return updates.VersionOfEntry(key)
 	case "checkpoints":
 		rest, _ = strings.CutSuffix(rest, checkpointForm)
 	case "updates":
@@ -125,16 +125,7 @@ func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (in
 	if err != nil || len(l.Keys) == 0 {
 		return 0, bucket.Failed(err, "list "+history)
 	}
-	return versionOfEntry(l.Keys[0]), nil
-}
-
-// versionOfEntry returns the version of a history's entry; 0 when the key is not one of a history.
-func versionOfEntry(key string) int {
-	inverse, err := strconv.Atoi(path.Base(key))
-	if err != nil || inverse <= 0 || inverse > deployments.MaxVersion {
-		return 0
-	}
-	return deployments.MaxVersion + 1 - inverse
+	return updates.VersionOfEntry(l.Keys[0]), nil
 }
 
 // missing returns the error about a checkpoint that does not exist: CodeFormat when the stack's head names it.

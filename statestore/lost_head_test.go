@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -43,7 +44,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 			must(t, err)
 		},
 		"with a history": func(t *testing.T, s *statestore.Store) {
-			must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: update, Status: "running"}))
+			must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: update, Status: "running"}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +98,7 @@ func TestWhatIsLeftOfAStackIsRemovedToItsEnd(t *testing.T) {
 	for interrupted := 0; ; interrupted++ {
 		objects := &bucket.Memory{}
 		s := newStack(t, objects)
-		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+		must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
 		put(t, objects, devFolder+"updates/2/delta/00000001", []byte("x"))
 		lose(t, objects, devFolder+"head.json")
 		writes := 0
@@ -137,19 +138,19 @@ func TestALateRecordOfACreateIsNoneOfTheNextStack(t *testing.T) {
 	s := newStack(t, objects)
 	late, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
 	must(t, err)
-	seed, mark := []byte("seed"), statestore.CreateMark{Place: "tags.mark", Text: "m"}
-	must(t, late.NoteMark(t.Context(), dev, seed, mark))
-	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != mark {
+	seed, mark := []byte("seed"), creates.Mark{Place: "tags.mark", Text: "m"}
+	must(t, late.Creates.NoteMark(t.Context(), dev, seed, mark))
+	if noted, err := s.Creates.NotedMark(t.Context(), dev, seed); err != nil || noted != mark {
 		t.Fatalf("it noted %+v, %v", noted, err)
 	}
 	must(t, s.RemoveStack(t.Context(), dev, true))
 	must(t, s.CreateStack(t.Context(), dev, nil))
-	must(t, late.NoteMark(t.Context(), dev, seed, mark))
-	must(t, late.PutMade(t.Context(), dev, seed, "id"))
-	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != (statestore.CreateMark{}) {
+	must(t, late.Creates.NoteMark(t.Context(), dev, seed, mark))
+	must(t, late.Creates.PutMade(t.Context(), dev, seed, "id"))
+	if noted, err := s.Creates.NotedMark(t.Context(), dev, seed); err != nil || noted != (creates.Mark{}) {
 		t.Errorf("the next stack has %+v, %v", noted, err)
 	}
-	if id, err := s.Made(t.Context(), dev, seed); err != nil || id != "" {
+	if id, err := s.Creates.Made(t.Context(), dev, seed); err != nil || id != "" {
 		t.Errorf("the next stack has made %q, %v", id, err)
 	}
 }
@@ -169,11 +170,11 @@ func TestAProcessThatKnowsAFormerStackServesTheNextOne(t *testing.T) {
 	must(t, err)
 	request := deployments.UpdateRequest{Message: "m", Submitted: &deployments.Submission{StackID: h.ID}}
 	for version, put := range map[string]func(context.Context, deployments.UpdateName, deployments.UpdateRequest) error{
-		"1": late.PutRequest, "preview-1": late.BeginPreview,
+		"1": late.Updates.PutRequest, "preview-1": late.Updates.BeginPreview,
 	} {
 		u := deployments.UpdateName{StackName: dev, Version: version}
 		must(t, put(t.Context(), u, request))
-		if r, err := s.Request(t.Context(), u); err != nil || r.Message != "m" {
+		if r, err := s.Updates.Request(t.Context(), u); err != nil || r.Message != "m" {
 			t.Errorf("the request of update %s is %+v, %v", version, r, err)
 		}
 	}
@@ -187,7 +188,7 @@ func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	late := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "3"}, Status: "failed"}
-	must(t, s.PutInfo(t.Context(), late))
+	must(t, s.Updates.PutInfo(t.Context(), late))
 	key := devFolder + "history/2147483644"
 	entry, err := objects.Get(t.Context(), key)
 	must(t, err)
@@ -219,9 +220,9 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 		}
 	}
 	for n := 1; n <= 2; n++ {
-		must(t, fresh.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+		must(t, fresh.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
-	history, err := fresh.History(t.Context(), dev, 0)
+	history, err := fresh.Updates.History(t.Context(), dev, 0)
 	must(t, err)
 	if len(history) != 2 || history[0].Kept || !history[1].Kept {
 		t.Errorf("the history is %+v", history)
@@ -239,13 +240,13 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 	newest, err := seal.NewMasterKeeper(bytes.Repeat([]byte{7}, 32))
 	must(t, err)
 	for _, keepers := range [][]seal.Keeper{{newest, former}, {newest}} {
-		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).RotateKeys(t.Context())
+		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).Keys.Rotate(t.Context())
 		must(t, err)
 	}
 	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).Access.CreateToken(t.Context(),
 		deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
-	if err := old.KeysOutdated(); err != nil {
+	if err := old.Keys.Outdated(); err != nil {
 		t.Errorf("before it looks: %v", err)
 	}
 	_, err = old.Access.Authenticate(t.Context(), text)
@@ -254,32 +255,32 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 		strings.Contains(err.Error(), "token rm") {
 		t.Errorf("got %v", err)
 	}
-	if err := old.KeysOutdated(); err == nil || !strings.Contains(err.Error(), newest.ID()) {
+	if err := old.Keys.Outdated(); err == nil || !strings.Contains(err.Error(), newest.ID()) {
 		t.Errorf("it is outdated because %v", err)
 	}
 }
 
 // answering counts the calls of a key management service.
 type answering struct {
-	local
+	storetest.Keeper
 	unwrapped int
 }
 
 func (a *answering) Unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
 	a.unwrapped++
-	return a.local.Unwrap(ctx, wrapped)
+	return a.Keeper.Unwrap(ctx, wrapped)
 }
 
 func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
-	objects, kms := &bucket.Memory{}, &answering{local: local{key: []byte("kms")}}
+	objects, kms := &bucket.Memory{}, &answering{Keeper: storetest.Keeper{Key: []byte("kms")}}
 	opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	s := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	before := kms.unwrapped
-	kms.away = true
-	_, err := s.Keys(t.Context(), nil)
+	kms.Away = true
+	_, err := s.Keys.List(t.Context(), nil)
 	must(t, err)
-	if kms.unwrapped != before || s.KeysOutdated() != nil {
-		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.KeysOutdated())
+	if kms.unwrapped != before || s.Keys.Outdated() != nil {
+		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.Keys.Outdated())
 	}
 }
 
@@ -288,7 +289,7 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 	s := opened(t, objects, statestore.Options{})
 	must(t, s.Access.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
 	lose(t, objects, "keys/ring.json")
-	if _, err := s.RotateKeys(t.Context()); err == nil {
+	if _, err := s.Keys.Rotate(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
 	}
 	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid ||

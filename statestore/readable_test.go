@@ -79,7 +79,7 @@ func TestWhatRemainsWhereNoStackWasIsNotBelieved(t *testing.T) {
 func TestAnOrganizationHasWorkersOfItsOwnOnlyIfTheServiceSaysSo(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	if err := s.Dedicate(t.Context(), "globex"); err != nil {
+	if err := s.Organizations.Dedicate(t.Context(), "globex"); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
@@ -87,10 +87,11 @@ func TestAnOrganizationHasWorkersOfItsOwnOnlyIfTheServiceSaysSo(t *testing.T) {
 		"that of another organization": get(t, objects, "organizations/globex"),
 	} {
 		put(t, objects, "organizations/acme", content)
-		if queue, err := s.TaskQueue(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeFormat {
+		if queue, err := s.Organizations.TaskQueue(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeFormat {
 			t.Errorf("%s: the queue is %q, %v", name, queue, err)
 		}
-		if list, err := s.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "globex" {
+		list, err := s.Organizations.ListDedicated(t.Context())
+		if err != nil || len(list) != 1 || list[0].Organization != "globex" {
 			t.Errorf("%s: the list is %v, %v", name, list, err)
 		}
 	}

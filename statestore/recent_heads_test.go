@@ -94,7 +94,7 @@ func TestAnOlderHeadThatIsPutBackIsNoticedThoughTheStackWasJustLookedAt(t *testi
 	must(t, err)
 	w, err := s.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: c.Update}})
 	must(t, err)
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: c.Update, Status: "succeeded", Committed: true,
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: c.Update, Status: "succeeded", Committed: true,
 		Ended: time.Now()}))
 	_, next, err := s.HeadAndNext(t.Context(), dev)
 	if err != nil || next != w.Version+1 {
@@ -133,7 +133,7 @@ func TestThoseWhoAskForTheModeAtOnceWaitForOneRead(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var gone sync.WaitGroup
 	gone.Go(func() {
-		if _, err := s.Mode(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := s.Organizations.Mode(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("who has left is answered %v", err)
 		}
 	})
@@ -143,7 +143,7 @@ func TestThoseWhoAskForTheModeAtOnceWaitForOneRead(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if m, err := s.Mode(t.Context()); err != nil || m.Kind != "" {
+			if m, err := s.Organizations.Mode(t.Context()); err != nil || m.Kind != "" {
 				t.Errorf("the mode is %+v, %v", m, err)
 			}
 		})

@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // A stack may get the identity of one that is gone (docs/adr/0071). Two living stacks never have one identity: each
@@ -60,7 +60,7 @@ func (s *Store) RecreateStack(
 		return deployments.Errorf(deployments.CodeForbidden, "a rename may have taken %s to another organization; only an "+
 			"admin of all organizations can give it away", identity)
 	}
-	if err := s.placeStack(ctx, name, 0); err != nil {
+	if err := s.Organizations.PlaceStack(ctx, name, 0); err != nil {
 		return err
 	}
 	if err := s.raiseTombstone(ctx, first, 0, identity, name.String()); err != nil {
@@ -108,14 +108,13 @@ const mostListings = 10
 // unheld returns nil if no stack has an identity but, if it is not empty, the one with an id; CodeConflict if one has.
 // A stack that is being renamed may be seen under neither name: so what is listed must be the same before and after.
 func (s *Store) unheld(ctx context.Context, identity, id string) error {
-	before, err := s.stackFolders(ctx)
+	before, err := stackobjects.Folders(ctx, s.objects, "", "")
 	for range mostListings {
 		if err != nil {
 			return err
 		}
 		err = bucket.Each(before, func(folder string) error {
-			name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
-				deployments.StackName{})
+			name, err := stackobjects.NameOf(folder)
 			if err != nil {
 				return nil //nolint:nilerr // no stack can have this name
 			}
@@ -137,7 +136,7 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 		if err != nil {
 			return err
 		}
-		after, err := s.stackFolders(ctx)
+		after, err := stackobjects.Folders(ctx, s.objects, "", "")
 		if err != nil || slices.Equal(before, after) {
 			return err
 		}
@@ -145,17 +144,6 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 	}
 	return deployments.Errorf(deployments.CodeConflict, "stacks come and go, so it is not known whether one has the "+
 		"identity %s: try again", identity)
-}
-
-func (s *Store) stackFolders(ctx context.Context) ([]string, error) {
-	folders := []string{stacksFolder}
-	for range 3 { // organization, project, stack
-		var err error
-		if folders, err = s.descend(ctx, folders, ""); err != nil {
-			return nil, err
-		}
-	}
-	return folders, nil
 }
 
 // stayed reports whether the stacks that had an identity are known to have stayed in the organization of its name. Of

@@ -189,7 +189,7 @@ func TestTwoStacksNeverGetOneIdentity(t *testing.T) {
 					err = s.Check(t.Context())
 				}
 				if err == nil {
-					err = s.SetUp(t.Context())
+					err = s.Keys.SetUp(t.Context())
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -246,7 +246,7 @@ func TestNothingIsMadeWithAnIdentityBeforeItIsKnownThatNoOtherStackHasIt(t *test
 		err = s.Check(t.Context())
 	}
 	if err == nil {
-		err = s.SetUp(t.Context())
+		err = s.Keys.SetUp(t.Context())
 	}
 	if err == nil {
 		err = s.RecreateStack(t.Context(), name, "o/p/old", true)

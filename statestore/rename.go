@@ -89,7 +89,7 @@ func (s *Store) mayRename(ctx context.Context, from, to deployments.StackName, h
 	if from.Organization == to.Organization || !free {
 		return nil
 	}
-	return s.placeStack(ctx, to, h.Resources)
+	return s.Organizations.PlaceStack(ctx, to, h.Resources)
 }
 
 // onlyRenaming rejects a rename of a stack that an interrupted rename has left with two names, unless it repeats that

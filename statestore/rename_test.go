@@ -263,7 +263,7 @@ func TestAStackContinuesTheVersionsOfAnEarlierStackOfItsName(t *testing.T) {
 		}
 	}
 	// Update 7 never had the stack, so its head knows nothing of it.
-	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev,
+	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev,
 		Version: "7"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -36,13 +36,13 @@ func TestACallHasTakenWhatItMakesOfALargeState(t *testing.T) {
 	for kind, state := range map[string][]byte{"with a pattern": largeState(size>>14, 16<<10),
 		"without one": withoutPattern(size)} {
 		j := newJournaling(t)
-		j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, state))
+		j.ok(j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1, state))
 		for _, c := range []struct {
 			what string
 			call func(context.Context) error
 		}{
 			{"a change that does not fit", func(ctx context.Context) error {
-				err := j.store.PatchSnapshot(ctx, j.lease, deployments.SnapshotPatch{Sequence: 2, Digest: "x",
+				err := j.store.Leases.PatchSnapshot(ctx, j.lease, deployments.SnapshotPatch{Sequence: 2, Digest: "x",
 					Edits: []deployments.TextEdit{{Text: "x"}}})
 				if deployments.CodeOf(err) != deployments.CodeConflict {
 					return fmt.Errorf("it is answered %w", err)

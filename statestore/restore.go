@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Restore makes the deployment of an earlier version the stack's next one, and returns that version. Real resources do
@@ -64,4 +65,36 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 		return 0, err
 	}
 	return s.replace(ctx, x, d)
+}
+
+// kept returns the versions that have a checkpoint, without the newest when that is damaged.
+func (s *Store) kept(ctx context.Context, name deployments.StackName) ([]int, error) {
+	h, err := s.Head(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.states(ctx, name, h)
+	if err != nil || h.Version == 0 {
+		return versions, err
+	}
+	if _, err = s.checkpointJSON(ctx, name, h.Version); bucket.Unreadable(err) == nil {
+		return versions, err
+	}
+	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
+}
+
+// states returns the versions that have a state, in order: those whose checkpoint is there, and which the stack has had
+// by its head. Before the bucket's heads are authenticated, all that are there count.
+func (s *Store) states(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
+	versions, _, err := s.versions(ctx, name)
+	if s.Keys.Authenticated() {
+		versions = slices.DeleteFunc(versions, func(v int) bool { return !h.hadState(v) })
+	}
+	return versions, err
+}
+
+// savesAll reports whether each save of an update is stored.
+func (s *Store) savesAll(ctx context.Context, u deployments.UpdateName) (bool, error) {
+	h, err := s.Head(ctx, u.StackName)
+	return h.Active == nil || h.Active.Version != u.Version || h.Active.EverySave, err
 }

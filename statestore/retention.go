@@ -13,6 +13,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
@@ -22,21 +24,18 @@ type Retention struct {
 	Versions int
 	// Age keeps everything younger; at least a day.
 	Age time.Duration
-	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond minAge: the
-	// organization's quota.
+	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond bucket.MinAge:
+	// the organization's quota.
 	most int
 }
 
 // keeps reports whether a checkpoint is kept that is the nth of the latest ones, at a time, and was written at another.
 func (r Retention) keeps(nth int, now, written time.Time) bool {
 	if r.most > 0 && nth > r.most {
-		return written.After(now.Add(-minAge))
+		return written.After(now.Add(-bucket.MinAge))
 	}
 	return nth <= r.Versions || written.After(now.Add(-r.Age))
 }
-
-// minAge: objects younger than this are never collected; a writer may still be using them.
-const minAge = 24 * time.Hour
 
 // minBundleAge is how long an update's project files are kept at least: the update may wait in a queue, which the store
 // cannot see.
@@ -55,8 +54,8 @@ type Collected struct {
 // objects are removed that nobody writes or starts to rely on any more, because a head never goes back, a version is
 // given out once, and a month does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
-	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
-	most, _, err := s.limit(ctx, name.Organization, deployments.LimitVersions)
+	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, bucket.MinAge)
+	most, _, err := s.Organizations.Limit(ctx, name.Organization, deployments.LimitVersions)
 	if err != nil {
 		return Collected{}, err
 	}
@@ -151,7 +150,7 @@ func (c *collection) updates(ctx context.Context) error {
 		if err := c.sealed.DeleteAll(ctx, folder); err != nil {
 			return err
 		}
-		c.Updates++
+		c.Collected.Updates++
 	}
 	return nil
 }
@@ -186,15 +185,14 @@ func (c *collection) previews(ctx context.Context) error {
 
 // files removes the project files of months that ended longer ago than they are kept.
 func (c *collection) files(ctx context.Context) error {
-	r := c.ring(c.head.ID)
-	l, err := c.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
+	folder := programs.Files(c.ring(c.head.ID).Stack)
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list the project files of "+c.name.String())
 	}
 	kept := c.before(max(c.keep.Age, minBundleAge))
 	for _, folder := range l.Keys {
-		month, err := time.Parse(monthForm, path.Base(folder))
-		if err != nil || month.AddDate(0, 1, 0).After(kept) {
+		if end, ok := programs.EndOf(folder); !ok || end.After(kept) {
 			continue
 		}
 		if err := c.removeOld(ctx, folder, kept, &c.Files); err != nil {
@@ -210,7 +208,7 @@ func (c *collection) blobs(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
+	return c.removeOld(ctx, c.ring(c.head.ID).BlobKey(""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
 }
 
 // absences removes the records that a resource did not exist before its create, and of what lost creates have made,
@@ -220,7 +218,7 @@ func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	prefix := stackobjects.Key(c.name, "creates", "")
+	prefix := creates.Folder(c.name)
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return bucket.Failed(err, "list "+prefix)
@@ -262,8 +260,8 @@ func (c *collection) neededRecords(ctx context.Context) (map[string]bool, error)
 		if err := json.Unmarshal(raw, &operation); err != nil {
 			return nil, err
 		}
-		for _, record := range []createObject{absenceObject, madeObject, markObject} {
-			needed[createKey(c.ring(c.head.ID), c.name, operation.Seed, record)] = true
+		for _, key := range creates.Keys(c.ring(c.head.ID).Stack, c.name, operation.Seed) {
+			needed[key] = true
 		}
 	}
 	return needed, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
@@ -16,9 +17,12 @@ const (
 	secretsPassphrase = deployments.SecretsPassphrase
 	secretsCloud      = deployments.SecretsCloud
 
-	// secretsLeftOut reads a state without the secrets that the service has no key of: see WithoutSecrets.
-	secretsLeftOut = "left out"
+	secretsLeftOut = "left out" // see WithoutSecrets
 )
+
+// WithoutSecrets reads a checkpoint for whoever has no key of the stack's secrets: each of them is a secret null,
+// unless it is under the service's own key.
+var WithoutSecrets = deployments.SecretsProvider{Type: secretsLeftOut}
 
 // secrets encrypts and decrypts the secrets in one stack's checkpoints.
 type secrets struct {
@@ -55,7 +59,7 @@ func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
 		state, err := json.Marshal(serviceState{r.ID})
-		return secrets{r.serviceCrypter(), apitype.SecretsProvidersV1{Type: secretsService,
+		return secrets{stacksecrets.New(r.secrets), apitype.SecretsProvidersV1{Type: secretsService,
 			State: state}}, err
 	case secretsPassphrase:
 		return clientSecrets(p, passphraseState{p.Salt})
@@ -120,7 +124,7 @@ func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.Se
 		if state.Stack != "" && state.Stack != r.ID {
 			return failingDecrypter{needsKey("the secrets belong to another stack: export it with --show-secrets")}
 		}
-		return r.serviceCrypter()
+		return stacksecrets.New(r.secrets)
 	case section.Type == secretsPassphrase, section.Type == secretsCloud:
 		return clientReader(section, p)
 	}
@@ -179,26 +183,29 @@ func (leavingOut) BatchDecrypt(_ context.Context, sealed []string) ([]string, er
 	return plain, nil
 }
 
-// Encrypt encrypts configuration values with the service's own key for the stack.
-func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain []string) ([]string, error) {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return r.serviceCrypter().BatchEncrypt(ctx, plain)
+// clientState is the state of the service's provider as the stock CLI writes it: the stack by its name.
+type clientState struct {
+	URL     string `json:"url,omitempty"`
+	Owner   string `json:"owner"`
+	Project string `json:"project"`
+	Stack   string `json:"stack"`
 }
 
-// Decrypt returns the plaintext of texts that Encrypt encrypted for the same stack; CodeInvalid for other texts.
-func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed []string) ([]string, error) {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return nil, err
+// ownSection returns a deployment's secrets provider as this store writes it: what a client says by the stack's name,
+// it says by the stack's identity, which a rename keeps. A provider of another stack stays, and decrypts nothing.
+func ownSection(
+	section *apitype.SecretsProvidersV1, name deployments.StackName, id string,
+) (*apitype.SecretsProvidersV1, error) {
+	if section == nil || section.Type != secretsService {
+		return section, nil
 	}
-	plain, err := r.serviceCrypter().BatchDecrypt(ctx, sealed)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"a secret value cannot be decrypted: it was not encrypted for the stack %s of this service; set it again",
-			name)
+	var said clientState
+	if err := json.Unmarshal(section.State, &said); err != nil || said.Owner == "" {
+		return section, nil //nolint:nilerr // it is no client's
 	}
-	return plain, nil
+	if (deployments.StackName{Organization: said.Owner, Project: said.Project, Stack: said.Stack}) != name {
+		return section, nil
+	}
+	state, err := json.Marshal(serviceState{id})
+	return &apitype.SecretsProvidersV1{Type: secretsService, State: state}, err
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -17,9 +13,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
-
-// stacksFolder has a folder for each organization.
-const stacksFolder = "stacks/"
 
 // CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged,
 // CodeQuota when its organization may not have another one. Its versions continue those of the last stack of that name.
@@ -42,7 +35,7 @@ func (s *Store) createStack(
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
-	if err := s.placeStack(ctx, name, resources); err != nil {
+	if err := s.Organizations.PlaceStack(ctx, name, resources); err != nil {
 		return err
 	}
 	r, _, err := s.readTombstone(ctx, name)
@@ -115,7 +108,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 		Pending: h.Pending, Tags: h.Tags, Identity: h.Identity}
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
-		active, err := s.Info(ctx, u)
+		active, err := s.Updates.Info(ctx, u)
 		if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
 			return info, err
 		}
@@ -138,17 +131,13 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 			return nil, err
 		}
 	}
-	folders := []string{stacksFolder}
-	for _, part := range []string{organization, project, ""} {
-		var err error
-		if folders, err = s.descend(ctx, folders, part); err != nil {
-			return nil, err
-		}
+	folders, err := stackobjects.Folders(ctx, s.objects, organization, project)
+	if err != nil {
+		return nil, err
 	}
 	infos, list := make([]deployments.StackInfo, len(folders)), bucket.NewBudget(ctx)
-	err := bucket.Each(folders, func(folder string) error {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
-			deployments.StackName{})
+	err = bucket.Each(folders, func(folder string) error {
+		name, err := stackobjects.NameOf(folder)
 		if err != nil {
 			return nil //nolint:nilerr // no stack can have this name
 		}
@@ -168,40 +157,6 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	})
 	infos = slices.DeleteFunc(infos, func(i deployments.StackInfo) bool { return i.Stack.Stack == "" })
 	return infos, err
-}
-
-// ListOrganizations returns the names of the organizations that have stacks, or had some whose removal was interrupted.
-func (s *Store) ListOrganizations(ctx context.Context) (names []string, err error) {
-	folders, err := s.descend(ctx, []string{stacksFolder}, "")
-	for _, folder := range folders {
-		name := path.Base(folder)
-		if deployments.ValidateName("organization", name) == nil {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
-
-// descend returns the folders called name, or all when it is empty, in the given folders.
-func (s *Store) descend(ctx context.Context, folders []string, name string) ([]string, error) {
-	var below []string
-	for _, folder := range folders {
-		if name != "" {
-			below = append(below, folder+name+"/")
-			continue
-		}
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
-		if err != nil {
-			return nil, bucket.Failed(err, "list "+folder)
-		}
-		for _, key := range l.Keys {
-			if strings.HasSuffix(key, "/") && bucket.CheckKey(key) == nil { // else it is some file, not a folder
-				below = append(below, key)
-			}
-		}
-	}
-	sort.Strings(below)
-	return below, nil
 }
 
 // TagStack replaces a stack's tags.
@@ -258,7 +213,8 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
 		if left := s.left(ctx, name, h); left > 0 && !force {
 			return deployments.Errorf(deployments.CodeConflict,
-				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(left, "resource"))
+				"the stack %s still has %s: destroy them first, or forget them with --force", name,
+				deployments.Plural(left, "resource"))
 		}
 		return nil
 	})
@@ -310,7 +266,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 		return err
 	}
 	if id != "" && locked.Identity == "" { // nobody gets it again
-		key := s.generationsKey(id, "")
+		key := s.Identities.Key(id, "")
 		if err := s.objects.Delete(ctx, key); err != nil {
 			return bucket.Failed(err, "delete "+key)
 		}
@@ -338,11 +294,4 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 	}
 	s.cacheIdentity(name, Head{})
 	return bucket.Failed(s.objects.Delete(ctx, head), "delete "+head)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -8,65 +8,15 @@ import (
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // A head that is put back alone has its MAC. But what its stack has besides goes on beyond it: a version that was
 // committed, or a checkpoint or saves of a version that the head has never given out. Then one of the two is wrong, and
 // nothing is built on either.
-
-// believed calls visit for the entries of a history whose version is greater than after, the newest first, until it
-// returns false. Those that cannot be read are left out: their names alone say nothing.
-func (s *Store) believed(
-	ctx context.Context, name deployments.StackName, after int, visit func(deployments.UpdateInfo) bool,
-) error {
-	l, err := s.newestEntries(ctx, name, "")
-	if err != nil {
-		return err
-	}
-	return s.believedIn(ctx, name, l, after, visit)
-}
-
-// newestEntries returns the names of some entries of a history after one, the newest first.
-func (s *Store) newestEntries(ctx context.Context, name deployments.StackName, after string) (bucket.Listing, error) {
-	prefix := stackobjects.Key(name, "history", "")
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8, After: after})
-	return l, bucket.Failed(err, "list "+prefix)
-}
-
-// believedIn is believed for who has listed the newest entries.
-func (s *Store) believedIn(
-	ctx context.Context, name deployments.StackName, l bucket.Listing, after int, visit func(deployments.UpdateInfo) bool,
-) error {
-	for {
-		for _, key := range l.Keys {
-			version := versionOfEntry(key)
-			if version != 0 && version <= after {
-				return nil
-			}
-			var info deployments.UpdateInfo
-			_, err := s.stacks.GetJSON(ctx, name, key, &info)
-			switch {
-			case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil, err == nil && info.Update.Number() != version:
-				continue
-			case err != nil:
-				return err
-			case !visit(info):
-				return nil
-			}
-		}
-		if !l.More || len(l.Keys) == 0 {
-			return nil
-		}
-		var err error
-		if l, err = s.newestEntries(ctx, name, l.Keys[len(l.Keys)-1]); err != nil {
-			return err
-		}
-	}
-}
 
 // HeadAndNext reads a stack's head, and the next version by it and by the stack's history: that also has updates which
 // never had the stack. Both are read at once.
@@ -79,7 +29,7 @@ func (s *Store) HeadAndNext(ctx context.Context, name deployments.StackName) (He
 		return err
 	})
 	reading.Go(func() (err error) {
-		newest, err = s.newestEntries(reads, name, "")
+		newest, err = s.Updates.Newest(reads, name)
 		return err
 	})
 	if err := reading.Wait(); err != nil {
@@ -87,10 +37,10 @@ func (s *Store) HeadAndNext(ctx context.Context, name deployments.StackName) (He
 	}
 	next, beyond := h.Next, false
 	all := slices.ContainsFunc(newest.Keys, func(key string) bool {
-		version := versionOfEntry(key)
+		version := updates.VersionOfEntry(key)
 		return version != 0 && version <= h.Version
 	}) || !newest.More // what follows the head's version is in what was listed
-	err := s.believedIn(ctx, name, newest, h.Version, func(info deployments.UpdateInfo) bool {
+	err := s.Updates.BelievedIn(ctx, name, newest, h.Version, func(info deployments.UpdateInfo) bool {
 		next = max(next, info.Update.Number()+1)
 		beyond = beyond || info.Committed && !h.hadState(info.Update.Number())
 		return all
@@ -101,21 +51,11 @@ func (s *Store) HeadAndNext(ctx context.Context, name deployments.StackName) (He
 	return h, next, err
 }
 
-// LatestUpdate returns the newest version that is in a stack's history; 0 when there is none.
-func (s *Store) LatestUpdate(ctx context.Context, name deployments.StackName) (int, error) {
-	latest := 0
-	err := s.believed(ctx, name, 0, func(info deployments.UpdateInfo) bool {
-		latest = info.Update.Number()
-		return false
-	})
-	return latest, err
-}
-
 // beyond returns the versions, in order, that were committed after that of a head; withStates also those that have a
 // checkpoint and that the head has not given out.
 func (s *Store) beyond(ctx context.Context, name deployments.StackName, h Head, withStates bool) ([]int, error) {
 	var versions []int
-	err := s.believed(ctx, name, h.Version, func(info deployments.UpdateInfo) bool {
+	err := s.Updates.Believed(ctx, name, h.Version, func(info deployments.UpdateInfo) bool {
 		if info.Committed && !h.hadState(info.Update.Number()) {
 			versions = append(versions, info.Update.Number())
 		}
@@ -152,20 +92,8 @@ const mostLost = 10
 func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, next int) (int, error) {
 	for version := min(next, h.Next+mostLost) - 1; version >= h.Next; version-- {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-		prefix := updateKey(u, "delta", "")
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8})
-		if err != nil {
-			return 0, bucket.Failed(err, "list "+prefix)
-		}
-		for _, key := range l.Keys {
-			var saved []engine.Delta
-			_, err := s.stacks.GetJSON(ctx, name, key, &saved)
-			switch {
-			case err == nil:
-				return version, nil
-			case !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil:
-				return 0, err
-			}
+		if saved, err := s.Updates.Saved(ctx, u); err != nil || saved {
+			return version, err
 		}
 	}
 	return 0, nil

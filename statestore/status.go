@@ -2,40 +2,16 @@ package statestore
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
-// StackNames returns the names of the stacks of a project or an organization, sorted; an empty one means all. Some may
-// have been left by an interrupted removal.
-func (s *Store) StackNames(ctx context.Context, organization, project string) ([]deployments.StackName, error) {
-	folders := []string{stacksFolder}
-	for _, part := range []string{organization, project, ""} {
-		var err error
-		if folders, err = s.descend(ctx, folders, part); err != nil {
-			return nil, err
-		}
-	}
-	var names []deployments.StackName
-	for _, folder := range folders {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
-			deployments.StackName{})
-		if err == nil { // else no stack can have this name
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b deployments.StackName) int { return strings.Compare(a.String(), b.String()) })
-	return names, nil
-}
-
 // Status describes a stack for an operator, by its head, the end of its history and its last drift check: four requests
 // of the bucket. CodeNotFound when there is none. What cannot be read of it is Damaged.
 func (s *Store) Status(ctx context.Context, name deployments.StackName) (st deployments.StackStatus, err error) {
 	if st.StackInfo, err = s.Stack(ctx, name); err == nil {
-		st.Last, err = s.lastEnded(ctx, name)
+		st.Last, err = s.Updates.LastEnded(ctx, name)
 	}
 	if err == nil {
 		st.Drift, err = s.driftStatus(ctx, name)
@@ -44,21 +20,6 @@ func (s *Store) Status(ctx context.Context, name deployments.StackName) (st depl
 		st.Stack, st.Damaged, err = name, err.Error(), nil
 	}
 	return st, err
-}
-
-// lastEnded returns the latest update of a stack that has ended, of those that began; nil: none has. The newest may
-// run; those before it have ended.
-func (s *Store) lastEnded(ctx context.Context, name deployments.StackName) (*deployments.UpdateInfo, error) {
-	ahead := 0
-	for info, err := range s.began(ctx, name, func() int { ahead++; return ahead }) {
-		if err != nil {
-			return nil, err
-		}
-		if !info.Ended.IsZero() || info.Status == deployments.StatusDamaged {
-			return &info, nil
-		}
-	}
-	return nil, nil
 }
 
 func (s *Store) driftStatus(ctx context.Context, name deployments.StackName) (*deployments.DriftStatus, error) {

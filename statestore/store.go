@@ -1,38 +1,35 @@
-// Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes,
-// history and project bundles, in an object store such as an S3 bucket.
+// Package statestore keeps everything that outlives an update, in an object store such as an S3 bucket: stacks with
+// their heads and checkpoints here, and the rest in the packages below, whose stores are fields of Store.
 //
-// The layout, under the bucket's prefix:
+// The layout, under the bucket's prefix, besides what those packages have:
 //
 //	stacks/ORG/PROJECT/STACK/head.json                 version and claim; changed by compare-and-swap only
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
-//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
-//	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
-//	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
+//	stacks/…/updates/ID/blob/HASH                      large values of an update
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
-//	identities/HASH                                    which creates of the resources of an identity come next
-//	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
-//	                                                   master key or a key management service
-//	organizations/ORG                                  the organization has its own workers; has a MAC
-//	service/mode                                       maintenance or read-only mode, until when
-//	quotas/ORG/{limits,places,minutes}                 what the organization may use, what is about to be made or to run
-//	                                                   within that, and how long workers hosted its updates by day
-//	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
-//	                                                   plugins that its workers have downloaded
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
 //
 // Its packages:
 //
-//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - access: who may do what, and the audit log, with the layout of their folders
+//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
+//   - creates: what is recorded of creates of resources, to find out what became of them
+//   - identities: what is derived from the identities of stacks, and which creates of their resources come next
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
+//   - keys: the service's keys and the identity of the store, wrapped; rotation and sealing again
+//   - leases: what clients write that execute updates themselves, and the tokens of their leases
+//   - organizations: which have workers of their own, quotas, and the mode of the service
 //   - passphrase: secrets that a passphrase encrypts
+//   - programs: bundles of the files of programs, and archives of plugins
 //   - seal: encryption of what is stored, and its keys
 //   - stackobjects: the sealed objects of stacks, by their names
+//   - stacksecrets: secrets under the service's own keys of stacks
 //   - stateedit: changes of a state by commands
 //   - storetest: what every store must do, for tests
+//   - updates: requests, histories, saves, event logs and outcomes of updates
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
 // context.
@@ -41,52 +38,57 @@ package statestore
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/keys"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/organizations"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
+	"github.com/deployctl/deployctl/statestore/updates"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Options of a Store.
-type Options struct {
-	// Master is the service's master key, 32 bytes. Values sealed with another one cannot be read.
-	Master []byte
-	// Keepers wrap the service's keys instead of Master: the first is the current one, the others are former ones.
-	Keepers []seal.Keeper
-	// Adopt accepts a bucket from before there were keys in it, and its heads. See Store.Check.
-	Adopt bool
-	// KeepEmpty makes Check leave an empty bucket as it is; SetUp creates its keys.
-	KeepEmpty bool
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
-}
+type Options = keys.Options
 
 // Store is the typed store. See the package's description.
 type Store struct {
+	// Keys are the service's, with the identity of the store.
+	Keys *keys.Store
 	// Access is who may do what, and the audit log.
 	Access *access.Store
 	// Jobs are deployments from git, schedules, webhooks and drift checks.
 	Jobs *jobs.Store
+	// Creates are what is recorded of creates of resources.
+	Creates *creates.Store
+	// Organizations are what operators say of organizations: workers of their own, quotas, and the mode of the service.
+	Organizations *organizations.Store
+	// Programs are the bundles of files of programs, and the archives of their plugins.
+	Programs *programs.Store
+	// Leases are what clients write that execute updates themselves.
+	Leases *leases.Store
+	// Identities are what is derived from the identities of stacks.
+	Identities *identities.Store
+	// Secrets encrypts with the service's own keys of stacks.
+	Secrets *stacksecrets.Store
+	// Updates are what is said and known of updates.
+	Updates *updates.Store
 
 	objects bucket.Objects
-	keys    *seal.Keyring
+	keys    *seal.Keyring  // of Keys
+	adopt   bool           // see Options.Adopt
 	sealed  *bucket.Sealed // objects of the service as a whole
 	stacks  *stackobjects.Objects
-	keepers []seal.Keeper
-	adopt   bool
-	keep    bool // see Options.KeepEmpty
 	now     func() time.Time
-	// authenticated means that every head has a MAC.
-	authenticated atomic.Bool
-	identity      atomic.Value // string; see Identity
-	// unset are the keys that SetUp will write to the empty bucket; nil when it has keys.
-	unset atomic.Pointer[keyringContent]
 
 	mu         sync.Mutex
 	stackKeys  map[string]*stackKeys     // by stack id
@@ -96,20 +98,10 @@ type Store struct {
 	recent     recent
 	heads      recentHeads
 	headReads  headReads
-	bundles    recentBundles
 
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
-	mode       lastMode
-	quotas     *lru.Cache[string, *lastQuota] // by organization
-	clientLogs clientLogs
-	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 	// swept are updates that had nothing for Sweep to remove when they ended.
 	swept *lru.Cache[deployments.UpdateName, struct{}]
-
-	// outdated is the error of reading the newest keys of the bucket, if any.
-	outdated   atomic.Pointer[error]
-	keyringTag atomic.Value // string: the tag of the keys in use
-	keyringUse sync.Mutex   // held while the keyring is read or changed, and used
 }
 
 // cachedIdentity is a stack's identity, and its newest version with its digest, as last read.
@@ -130,34 +122,10 @@ const identityCacheTime = 5 * time.Second
 
 // New returns a Store over objects, which should retry (see Retry).
 func New(objects bucket.Objects, o Options) (*Store, error) {
-	keys := &seal.Keyring{}
-	if len(o.Keepers) == 0 {
-		var err error
-		if keys, err = seal.NewKeyring(o.Master); err != nil {
-			return nil, err
-		}
-		master, err := seal.NewMasterKeeper(o.Master)
-		if err != nil {
-			return nil, err
-		}
-		o.Keepers = []seal.Keeper{master}
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	snapshots, err := lru.New[writtenLease, int64](idleLogs)
-	if err != nil {
-		return nil, err
-	}
 	heads, err := newRecentHeads(o.Now)
-	if err != nil {
-		return nil, err
-	}
-	bundles, err := newRecentBundles(o.Now)
-	if err != nil {
-		return nil, err
-	}
-	quotas, err := lru.New[string, *lastQuota](quotasKept)
 	if err != nil {
 		return nil, err
 	}
@@ -165,19 +133,39 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = bucket.Guarded(objects)
 	s := &Store{
-		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
-		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		swept: swept, heads: heads, objects: bucket.Guarded(objects), adopt: o.Adopt, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
-		clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
-	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
-	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow}
-	s.Jobs = jobs.New(s.stacks)
-	s.Access, err = access.New(s.sealed)
-	return s, err
+	if s.Keys, err = keys.New(s.objects, o, s.layout()); err != nil {
+		return nil, err
+	}
+	s.keys = s.Keys.Ring()
+	s.sealed = &bucket.Sealed{Objects: s.objects, Keys: s.keys, Now: o.Now, Outdated: s.Keys.Outdated}
+	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow, Last: s.lastStack,
+		ByID: func(id string) stackobjects.Stack { return s.ring(id).Stack }}
+	return s, s.rooms()
+}
+
+// rooms makes the stores of the packages below.
+func (s *Store) rooms() (err error) {
+	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
+	s.Identities, s.Secrets = identities.New(s.sealed, s.identityOf), stacksecrets.Of(s.secretsKey)
+	s.Updates = updates.New(s.stacks, updates.Stacks{Kept: s.kept, SavesAll: s.savesAll})
+	if s.Access, err = access.New(s.sealed); err != nil {
+		return err
+	}
+	s.Organizations, err = organizations.New(s.sealed, organizations.Stacks{Head: s.stackOfQuota,
+		Identity: s.Keys.Identity})
+	if err != nil {
+		return err
+	}
+	if s.Programs, err = programs.New(s.stacks, s.Organizations.CheckUpload); err != nil {
+		return err
+	}
+	s.Leases, err = leases.New(s.stacks, leases.Stacks{Holds: s.holdsLease, Judge: checkWritten, Checks: journalChecks})
+	return err
 }
 
 // Check reports why the object store cannot be used: CodeUnavailable, CodeUnauthorized, CodeForbidden, or CodeInvalid
@@ -187,17 +175,14 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.objects.List(ctx, bucket.Query{Prefix: access.TokenFolder, Limit: 1}); err != nil {
 		return bucket.Failed(err, "use the object store")
 	}
-	if err := s.openKeyring(ctx); err != nil {
+	if err := s.Keys.Open(ctx); err != nil {
 		return err
 	}
-	if s.adopt && !s.authenticated.Load() {
+	if s.adopt && !s.Keys.Authenticated() {
 		return s.adoptHeads(ctx)
 	}
 	return nil
 }
-
-// Keyring returns the service's keys, which also seal Temporal's payloads.
-func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
 // stackKeys holds the keys of one stack. They are derived from its identity, which a rename keeps.
 type stackKeys struct {
@@ -243,12 +228,42 @@ func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*s
 	return s.ring(h.ID), nil
 }
 
+// secretsKey returns the key of a stack's secrets, with the service's own provider.
+func (s *Store) secretsKey(ctx context.Context, name deployments.StackName) ([]byte, error) {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return r.secrets, nil
+}
+
 func (s *Store) stackOf(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return stackobjects.Stack{}, err
 	}
 	return r.Stack, nil
+}
+
+// lastStack returns the stack that had a name when that was looked at last.
+func (s *Store) lastStack(name deployments.StackName) (stackobjects.Stack, bool) {
+	s.mu.Lock()
+	was, known := s.names[name.String()]
+	s.mu.Unlock()
+	if !known {
+		return stackobjects.Stack{}, false
+	}
+	return s.ring(was.id).Stack, true
+}
+
+// stackOfQuota returns what quotas count of a stack.
+func (s *Store) stackOfQuota(ctx context.Context, name deployments.StackName) (organizations.Stack, error) {
+	h, err := s.Head(ctx, name)
+	of := organizations.Stack{Resources: h.Resources, Next: h.Next}
+	if h.Active != nil && h.Active.Version != removal {
+		of.Update = h.Active.Version
+	}
+	return of, err
 }
 
 func (s *Store) stackNow(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {

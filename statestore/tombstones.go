@@ -45,7 +45,7 @@ func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (
 // updates that never had the stack and are only in its history. Moved, if not empty, is the identity with which the
 // stack goes on under the name to.
 func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int, moved, to string) error {
-	latest, err := s.LatestUpdate(ctx, name)
+	latest, err := s.Updates.LatestUpdate(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -149,14 +149,14 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	u := deployments.UpdateName{StackName: dev, Version: "1"}
-	if err := s.PutRequest(t.Context(), u, deployments.UpdateRequest{Message: "m"}); err != nil {
+	if err := s.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	other, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat ||
+	if _, err := other.Updates.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat ||
 		!strings.Contains(err.Error(), "not written by this service") {
 		t.Fatalf("got %v", err)
 	}
@@ -197,10 +197,10 @@ func TestAStackMadeAgainElsewhereIsReadWithItsNewKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := deployments.UpdateName{StackName: dev, Version: "1"}
-	if err := there.PutRequest(t.Context(), u, deployments.UpdateRequest{Message: "m"}); err != nil {
+	if err := there.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := here.Request(t.Context(), u); err != nil || r.Message != "m" {
+	if r, err := here.Updates.Request(t.Context(), u); err != nil || r.Message != "m" {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 }

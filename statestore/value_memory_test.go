@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -51,7 +52,7 @@ func TestWhatCostsFarMoreThanItsTextIsNotWritten(t *testing.T) {
 	}
 	for what, entry := range map[string]string{"a state": `"state":` + resource, "an operation": `"operation":{"type":` +
 		`"creating","resource":` + resource + `}`} {
-		for _, err := range parseJournal(fresh, []byte(`[{"kind":1,"sequenceID":1,`+entry+`}]`)) {
+		for _, err := range journal.Parse([]byte(`[{"kind":1,"sequenceID":1,`+entry+`}]`), journalChecks(fresh)) {
 			tooLarge(t, what+" of a journal", err)
 		}
 	}
@@ -87,9 +88,9 @@ func TestMoreReferencesThanAWorkerCanHoldAreNotWritten(t *testing.T) {
 			resource(4, `"dependencies":[""]`)} {
 			j := newJournaling(t)
 			write := map[string]error{
-				"a deployment": j.store.WriteSnapshot(t.Context(), j.lease, 1,
+				"a deployment": j.store.Leases.WriteSnapshot(t.Context(), j.lease, 1,
 					[]byte(`{"version":3,"deployment":{"resources":[`+resources+`]}}`)),
-				"a journal": j.store.WriteJournal(t.Context(), j.lease,
+				"a journal": j.store.Leases.WriteJournal(t.Context(), j.lease,
 					[]byte(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+resources+`]}}]`)),
 			}
 			for where, err := range write {
@@ -111,9 +112,9 @@ func TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate(t *testing.T) {
 			`"aliases":[""`+strings.Repeat(`,""`, deployments.MaxClientReferences/2-1)+`],"outputs"`, 1))
 	}
 	for n := range 10 {
-		j.ok(j.store.WriteJournal(t.Context(), j.lease, entry(1+n)))
+		j.ok(j.store.Leases.WriteJournal(t.Context(), j.lease, entry(1+n)))
 	}
-	if err := j.store.WriteJournal(t.Context(), j.lease, entry(11)); !errors.Is(err, deployments.ErrTooLarge) {
+	if err := j.store.Leases.WriteJournal(t.Context(), j.lease, entry(11)); !errors.Is(err, deployments.ErrTooLarge) {
 		t.Errorf("more than a journal may have is answered %v", err)
 	}
 	w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strconv"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -68,11 +67,11 @@ func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, 
 	defer m.mu.Unlock()
 	key, part, _ := ref.State()
 	if _, ok := m.states[key]; !ok {
-		last, err := s.LastSave(ctx, u)
+		last, err := s.Updates.LastSave(ctx, u)
 		if err != nil {
 			return engine.Bag{}, err
 		}
-		deltas, err := s.LoadDeltas(ctx, u, m.saves, max(last, m.saves))
+		deltas, err := s.Updates.LoadDeltas(ctx, u, m.saves, max(last, m.saves))
 		if err != nil {
 			return engine.Bag{}, err
 		}
@@ -155,7 +154,7 @@ func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
 	if _, ok := b.put.Load(hash); ok {
 		return engine.BlobRef(hash), nil
 	}
-	err := b.s.putBlob(ctx, b.r, b.key(hash), data)
+	err := b.s.stacks.PutBlob(ctx, b.r.Stack, b.key(hash), data)
 	if err == nil {
 		b.put.Store(hash, nil)
 	}
@@ -165,28 +164,14 @@ func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
 // Get implements bags.BlobStore.
 func (b *blobs) Get(ctx context.Context, ref engine.Ref) ([]byte, error) {
 	hash, _ := ref.Blob()
-	data, err := b.s.getBlob(ctx, b.r, b.key(hash))
+	data, err := b.s.stacks.GetBlob(ctx, b.r.Stack, b.key(hash))
 	if errors.Is(err, bucket.ErrAbsent) { // the update began when all updates of a stack shared their blobs
-		return b.s.getBlob(ctx, b.r, blobKey(b.r, hash))
+		return b.s.stacks.GetBlob(ctx, b.r.Stack, b.r.BlobKey(hash))
 	}
 	return data, err
 }
 
-func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder, hash) }
+func (b *blobs) key(hash string) string { return stackobjects.UpdateKey(b.update, blobFolder, hash) }
 
 // blobFolder is the folder of an update's large bags.
 const blobFolder = "blob"
-
-// putBlob and getBlob seal content with the last part of its key as context.
-func (s *Store) putBlob(ctx context.Context, r *stackKeys, key string, data []byte) error {
-	_, err := s.objects.Put(ctx, key, r.Box.Seal(data, "blob "+path.Base(key)), bucket.Condition{})
-	return bucket.Failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
-}
-
-func (s *Store) getBlob(ctx context.Context, r *stackKeys, key string) ([]byte, error) {
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return nil, bucket.Failed(err, "read the blob "+path.Base(key))
-	}
-	return s.sealed.Open(r.Box, o.Data, key, "blob "+path.Base(key))
-}

@@ -17,6 +17,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/keys"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -45,12 +47,12 @@ var writers = map[string]writer{
 	"Store.raiseTombstone":           {play: removeAtOnce},
 	"Store.RecreateStack":            {play: recreateAtOnce},
 	"Store.readTombstone":            {play: removeAtOnce},
-	"Store.noteGenerations":          {told: "the greatest number counts, whoever has written it"},
+	"Store.Raise":                    {told: "the greatest number counts, whoever has written it"},
 	"Store.readGenerations":          {told: "the greatest number counts, whoever has written it"},
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
 	"Store.ChangeProfile":            {play: profileAtOnce},
-	"Store.readIssuerKeys":           {play: issuerAtOnce},
+	"Issuer.readKeys":                {play: issuerAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},
 	"Store.authenticate":             {told: "only the time of the last use may be lost, which is known by the hour"},
 	"Store.spend":                    {told: "an identity token is good for one exchange"},
@@ -74,7 +76,7 @@ var writers = map[string]writer{
 	"Store.appendLog":                {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.putLog":                   {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.EndJournal":               {told: "the first end counts, and it is after all that was acknowledged"},
-	"Store.endJournal":               {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
+	"Store.End":                      {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.writeUnless":              {play: editAtOnce},
 	"Store.SetQuota":                 {play: limitsAtOnce},
 	"Store.changePlaces":             {play: placesAtOnce},
@@ -296,7 +298,7 @@ func profileAtOnce(t *testing.T, s *statestore.Store) {
 func issuerAtOnce(t *testing.T, s *statestore.Store) {
 	ids := make([]string, crowd)
 	atOnce(t, func(ctx context.Context, i int) error {
-		keys, err := s.Access.IssuerKeys(ctx)
+		keys, err := s.Access.Issuer.Keys(ctx)
 		if err == nil {
 			ids[i] = keys[0].ID
 		}
@@ -397,23 +399,23 @@ func settingsAtOnce(t *testing.T, s *statestore.Store) {
 
 func rotateAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, _ int) error {
-		_, err := s.RotateKeys(ctx)
+		_, err := s.Keys.Rotate(ctx)
 		return err
 	})
-	keys, err := s.Keys(t.Context(), nil)
-	want(t, err, len(keys) == crowd+1 && s.KeysOutdated() == nil, "there are %d keys", len(keys))
-	unused := slices.DeleteFunc(keys, func(k statestore.KeyInfo) bool { return k.Retired.IsZero() || k.Objects > 0 })
+	there, err := s.Keys.List(t.Context(), nil)
+	want(t, err, len(there) == crowd+1 && s.Keys.Outdated() == nil, "there are %d keys", len(there))
+	unused := slices.DeleteFunc(there, func(k keys.Info) bool { return k.Retired.IsZero() || k.Objects > 0 })
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			_, err := s.RotateKeys(ctx)
+			_, err := s.Keys.Rotate(ctx)
 			return err
 		}
-		if err := s.DropKey(ctx, unused[i%len(unused)].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
+		if err := s.Keys.Drop(ctx, unused[i%len(unused)].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 			return fmt.Errorf("a key that was just replaced: %w", err)
 		}
 		return nil
 	})
-	want(t, s.KeysOutdated(), true, "the keys")
+	want(t, s.Keys.Outdated(), true, "the keys")
 }
 
 func resealAtOnce(t *testing.T, s *statestore.Store) {
@@ -421,11 +423,11 @@ func resealAtOnce(t *testing.T, s *statestore.Store) {
 	wanted := jobs.Schedule{}
 	wanted.Schedule.Name = n
 	want(t, s.Jobs.PutSchedule(t.Context(), wanted), true, "put the schedule")
-	_, err := s.RotateKeys(t.Context())
+	_, err := s.Keys.Rotate(t.Context())
 	want(t, err, true, "rotate")
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			_, err := s.Reseal(ctx, nil)
+			_, err := s.Keys.Reseal(ctx, nil)
 			return err
 		}
 		_, err := s.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
@@ -476,12 +478,12 @@ func editAtOnce(t *testing.T, s *statestore.Store) {
 }
 
 func snapshotAtOnce(t *testing.T, s *statestore.Store) {
-	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: statestore.LeaseWriter})
+	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: leases.Writer})
 	want(t, err, true, "the claim")
 	lease := deployments.Leased{Update: up(1), ID: "id", Fence: claim.Fence, Expires: time.Now().Add(time.Hour)}
 	atOnce(t, func(ctx context.Context, i int) error {
 		text := fmt.Sprintf(`{"version":3,"deployment":{"manifest":{},"resources":[%s]}}`, resourceJSON("r"+strconv.Itoa(i+1)))
-		return s.WriteSnapshot(ctx, lease, i+1, []byte(text))
+		return s.Leases.WriteSnapshot(ctx, lease, i+1, []byte(text))
 	})
 	_, err = s.FinishLease(t.Context(), up(1), "")
 	want(t, err, true, "the end")
@@ -492,7 +494,7 @@ func snapshotAtOnce(t *testing.T, s *statestore.Store) {
 // quotaOf describes the quota of the organization of dev.
 func quotaOf(t *testing.T, s *statestore.Store) deployments.QuotaUse {
 	t.Helper()
-	list, err := s.Quotas(t.Context(), dev.Organization)
+	list, err := s.Organizations.Quotas(t.Context(), dev.Organization)
 	want(t, err, len(list) == 1, "%d organizations are described", len(list))
 	return list[0]
 }
@@ -500,7 +502,7 @@ func quotaOf(t *testing.T, s *statestore.Store) deployments.QuotaUse {
 func limitsAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, i int) error {
 		limits := deployments.Limits()
-		return s.SetQuota(ctx, deployments.QuotaChange{Organization: dev.Organization,
+		return s.Organizations.SetQuota(ctx, deployments.QuotaChange{Organization: dev.Organization,
 			Set: deployments.Quota{limits[i%len(limits)]: int64(i + 1)}})
 	})
 	q := quotaOf(t, s)
@@ -509,7 +511,7 @@ func limitsAtOnce(t *testing.T, s *statestore.Store) {
 
 func placesAtOnce(t *testing.T, s *statestore.Store) {
 	const most = 4
-	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+	want(t, s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
 		Set: deployments.Quota{deployments.LimitStacks: most}}), true, "the quota")
 	errs := allAtOnce(t, func(ctx context.Context, i int) error {
 		name := dev
@@ -525,10 +527,12 @@ func placesAtOnce(t *testing.T, s *statestore.Store) {
 }
 
 func minutesAtOnce(t *testing.T, s *statestore.Store) {
-	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+	want(t, s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
 		Set: deployments.Quota{deployments.LimitWorkerMinutes: 1000}}), true, "the quota")
 	for range 2 { // the second time by activities that run again
-		atOnce(t, func(ctx context.Context, i int) error { return s.CountMinutes(ctx, up(i+1), 90*time.Second) })
+		atOnce(t, func(ctx context.Context, i int) error {
+			return s.Organizations.CountMinutes(ctx, up(i+1), 90*time.Second)
+		})
 	}
 	q := quotaOf(t, s)
 	want(t, nil, q.Used[deployments.LimitWorkerMinutes] == crowd*3/2, "%v are used", q.Used)

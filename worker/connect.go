@@ -78,7 +78,7 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 // connectTo connects to Temporal; the store is open.
 func connectTo(ctx context.Context, c Config, store *objects) (*Connection, error) {
 	c.Patience = c.patience()
-	options, err := c.Temporal.options(c, store.Keyring())
+	options, err := c.Temporal.options(c, store.Keys.Ring())
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	go store.FollowKeys(following, c.log())
+	go store.Keys.Follow(following, c.log())
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter,
 		Namespace: c.Temporal.Namespace}
 	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager,
@@ -128,12 +128,12 @@ func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
 // setUp sets up an empty bucket, if the configuration says so.
 func (c Config) setUp(ctx context.Context, store *objects) error {
 	switch {
-	case store.IsSetUp():
+	case store.Keys.IsSetUp():
 		return nil
 	case !c.SetUp:
 		return empty(store)
 	}
-	return store.SetUp(ctx)
+	return store.Keys.SetUp(ctx)
 }
 
 // empty returns the error about a bucket that is not set up.
@@ -167,7 +167,7 @@ func (c *Connection) Service() *service.Service { return service.New(c.Client, c
 
 // recovery returns the recovery of the store's updates.
 func (c *Connection) recovery() *recovery.Recovery {
-	opener := newCodec(c.Store.Keyring(), c.config.Temporal.Namespace)
+	opener := newCodec(c.Store.Keys.Ring(), c.config.Temporal.Namespace)
 	opener.earlier = true // updates that older releases began are recovered, too
 	data := newDataConverter(opener)
 	return &recovery.Recovery{

@@ -93,7 +93,7 @@ func (c Config) withoutBucket(ctx context.Context, store *objects, err error) []
 
 // temporalError reports whether Temporal cannot be reached either.
 func (c Config) temporalError(ctx context.Context, store *objects) error {
-	options, err := c.Temporal.options(c, store.Keyring())
+	options, err := c.Temporal.options(c, store.Keys.Ring())
 	if err != nil {
 		return err
 	}

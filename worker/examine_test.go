@@ -229,7 +229,7 @@ func TestAStartExaminesTemporalAndTheBucket(t *testing.T) {
 			config := Temporal{Address: cluster.serve(t), Namespace: "ours"}.config(objects.serve(t), ample)
 			store, err := OpenStore(t.Context(), config)
 			must(t, err)
-			cluster.queue = store.SharedTaskQueue()
+			cluster.queue = store.Organizations.SharedTaskQueue()
 			must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
 				nil))
 			connection, found := Examine(t.Context(), config)

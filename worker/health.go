@@ -18,7 +18,7 @@ func (c *Connection) CheckReachable(ctx context.Context) error {
 		if err := bucket.CheckReachable(ctx, c.once); err != nil {
 			return err
 		}
-		return c.Store.KeysOutdated()
+		return c.Store.Keys.Outdated()
 	})
 	parts.Go(func() error {
 		_, err := c.Client.WorkflowService().DescribeNamespace(ctx,

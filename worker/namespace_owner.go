@@ -19,7 +19,7 @@ func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
-	for !store.IsSetUp() {
+	for !store.Keys.IsSetUp() {
 		select {
 		case <-ctx.Done():
 			return empty(store)
@@ -52,17 +52,17 @@ func (c *Connection) latest(ctx context.Context, queue string) ([]*workflow.Work
 // their task queues; a store without an identity knows the names. A namespace without workflows is accepted, and so is
 // one in which the latest are of others, if some are of this store: anybody who can use the namespace can start more.
 func (c *Connection) namespaceOwner(ctx context.Context) Finding {
-	f := Finding{What: "store", Detail: c.Store.Identity()}
-	if !c.Store.IsSetUp() {
+	f := Finding{What: "store", Detail: c.Store.Keys.Identity()}
+	if !c.Store.Keys.IsSetUp() {
 		f.Detail = "an empty bucket: a start sets it up"
 	}
 	list, err := c.latest(ctx, "")
-	if err == nil && c.Store.Identity() != "" {
-		own, failed := c.latest(ctx, c.Store.SharedTaskQueue())
+	if err == nil && c.Store.Keys.Identity() != "" {
+		own, failed := c.latest(ctx, c.Store.Organizations.SharedTaskQueue())
 		list, err = append(list, own...), failed
 	}
 	if err != nil {
-		f.Err, f.Tolerable = err, c.Store.IsSetUp()
+		f.Err, f.Tolerable = err, c.Store.Keys.IsSetUp()
 		return f
 	}
 	ours, example := 0, ""
@@ -79,7 +79,8 @@ func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 			example = id
 		}
 	}
-	if example == "" || ours > 0 && c.Store.Identity() == "" { // a store without an identity may have forgotten some names
+	// A store without an identity may have forgotten some names.
+	if example == "" || ours > 0 && c.Store.Keys.Identity() == "" {
 		return f
 	}
 	f.Tolerable = ours > 0
@@ -100,14 +101,14 @@ func isDeployctls(queue string) bool {
 
 // owns reports whether a workflow of a stack or an update belongs to this store.
 func (c *Connection) owns(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
-	if !c.Store.IsSetUp() {
+	if !c.Store.Keys.IsSetUp() {
 		return false, nil
 	}
 	queue := w.GetTaskQueue()
-	if deployments.SharedOfTaskQueue(queue) != c.Store.SharedTaskQueue() {
+	if deployments.SharedOfTaskQueue(queue) != c.Store.Organizations.SharedTaskQueue() {
 		return false, nil
 	}
-	if c.Store.Identity() != "" {
+	if c.Store.Keys.Identity() != "" {
 		return true, nil
 	}
 	name, ok := stackOf(w.GetExecution().GetWorkflowId())

@@ -122,14 +122,14 @@ func TestStoresInOneNamespaceHaveNoTaskQueueInCommon(t *testing.T) {
 		must(t, err)
 		again, err := OpenStore(t.Context(), config)
 		must(t, err)
-		if store.Identity() == "" || store.Identity() != again.Identity() {
-			t.Errorf("opened twice it is %q and %q", store.Identity(), again.Identity())
+		if store.Keys.Identity() == "" || store.Keys.Identity() != again.Keys.Identity() {
+			t.Errorf("opened twice it is %q and %q", store.Keys.Identity(), again.Keys.Identity())
 		}
-		_, err = store.RotateKeys(t.Context())
+		_, err = store.Keys.Rotate(t.Context())
 		must(t, err)
-		own := store.OrganizationTaskQueue("acme")
-		for _, queue := range []string{store.SharedTaskQueue(), own,
-			deployments.ScheduledTaskQueue(store.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
+		own := store.Organizations.OrganizationTaskQueue("acme")
+		for _, queue := range []string{store.Organizations.SharedTaskQueue(), own,
+			deployments.ScheduledTaskQueue(store.Organizations.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
 			if queues[queue] {
 				t.Errorf("%s is the queue of two", queue)
 			}

@@ -16,11 +16,11 @@ import (
 // queues returns the queues that a worker of these organizations polls: the shared one if there are none.
 func (c *Connection) queues(organizations []string) []string {
 	if len(organizations) == 0 {
-		return []string{c.Store.SharedTaskQueue()}
+		return []string{c.Store.Organizations.SharedTaskQueue()}
 	}
 	list := make([]string, len(organizations))
 	for i, organization := range organizations {
-		list[i] = c.Store.OrganizationTaskQueue(organization)
+		list[i] = c.Store.Organizations.OrganizationTaskQueue(organization)
 	}
 	return list
 }
@@ -38,10 +38,10 @@ func deploymentOf(name, queue string) string {
 // dedicate restricts updates and schedules of organizations to their own workers.
 func (c *Connection) dedicate(ctx context.Context, organizations []string) error {
 	for _, organization := range organizations {
-		if err := c.Store.Dedicate(ctx, organization); err != nil {
+		if err := c.Store.Organizations.Dedicate(ctx, organization); err != nil {
 			return err
 		}
-		if err := c.moveSchedules(ctx, organization, c.Store.OrganizationTaskQueue(organization)); err != nil {
+		if err := c.moveSchedules(ctx, organization, c.Store.Organizations.OrganizationTaskQueue(organization)); err != nil {
 			return err
 		}
 	}
@@ -51,10 +51,10 @@ func (c *Connection) dedicate(ctx context.Context, organizations []string) error
 // Share moves an organization's updates back to the shared workers, and returns when nothing needs its own any more. It
 // calls say with what still needs them, whenever that changes.
 func (c *Connection) Share(ctx context.Context, organization string, say func(string)) error {
-	if err := c.Store.Share(ctx, organization); err != nil {
+	if err := c.Store.Organizations.Share(ctx, organization); err != nil {
 		return err
 	}
-	if err := c.moveSchedules(ctx, organization, c.Store.SharedTaskQueue()); err != nil {
+	if err := c.moveSchedules(ctx, organization, c.Store.Organizations.SharedTaskQueue()); err != nil {
 		return err
 	}
 	for told := ""; ; {
@@ -78,7 +78,7 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 func (c *Connection) runningOn(ctx context.Context, organization string) (string, error) {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'",
-			c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
+			c.Store.Organizations.OrganizationTaskQueue(organization)), PageSize: 1,
 	})
 	if err != nil {
 		return "", deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s", organization,

@@ -83,7 +83,7 @@ func (c *Connection) startedUpdates(
 		for _, e := range found.GetExecutions() {
 			u, err := deployments.UpdateOfWorkflow(e.GetExecution().GetWorkflowId())
 			if err == nil && u.StackName == name && u.Number() >= next &&
-				deployments.SharedOfTaskQueue(e.GetTaskQueue()) == c.Store.SharedTaskQueue() {
+				deployments.SharedOfTaskQueue(e.GetTaskQueue()) == c.Store.Organizations.SharedTaskQueue() {
 				seen[u.Number()] = append(seen[u.Number()], e.GetExecution())
 			}
 		}

@@ -72,7 +72,7 @@ func TestAVersionThatTemporalRemembersIsNotGivenOutAgain(t *testing.T) {
 	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(bucket.S3Options{}, ample)
 	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
-	options, err := config.Temporal.options(config, store.Keyring())
+	options, err := config.Temporal.options(config, store.Keys.Ring())
 	must(t, err)
 	c, err := client.NewLazyClient(options)
 	must(t, err)
@@ -80,7 +80,7 @@ func TestAVersionThatTemporalRemembersIsNotGivenOutAgain(t *testing.T) {
 	connection := &Connection{Client: c, Store: store, config: config,
 		readers: service.Readers{Data: options.DataConverter}}
 	for id := range remembered.updates {
-		remembered.queues[id] = store.SharedTaskQueue()
+		remembered.queues[id] = store.Organizations.SharedTaskQueue()
 		u, err := deployments.UpdateOfWorkflow(id)
 		if err != nil {
 			continue
@@ -117,7 +117,7 @@ func TestABucketThatIsOlderThanTheNamespaceNamesEachStackThatIsBehind(t *testing
 	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(bucket.S3Options{}, ample)
 	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
-	options, err := config.Temporal.options(config, store.Keyring())
+	options, err := config.Temporal.options(config, store.Keys.Ring())
 	must(t, err)
 	c, err := client.NewLazyClient(options)
 	must(t, err)

@@ -21,7 +21,7 @@ func (s *Service) WhoAmI(ctx context.Context, c deployments.Caller) (deployments
 		}
 	}
 	if everywhere && len(a.Organizations) == 0 {
-		found, err := s.ListOrganizations(ctx)
+		found, err := s.Organizations.List(ctx)
 		if err != nil {
 			return a, err
 		}

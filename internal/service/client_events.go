@@ -31,9 +31,9 @@ func (s *Service) WriteEvents(ctx context.Context, l deployments.Leased, events 
 	}
 	writing, writes := panics.NewGroup(ctx, "storing events of "+l.Update.String())
 	if batch.changes != nil {
-		writing.Go(func() error { return s.PutLeaseChanges(writes, l.Update, batch.changes) })
+		writing.Go(func() error { return s.Leases.PutLeaseChanges(writes, l.Update, batch.changes) })
 	}
-	writing.Go(func() error { return s.WriteClientEvents(writes, l, batch.encoded.Bytes(), batch.events) })
+	writing.Go(func() error { return s.Leases.WriteClientEvents(writes, l, batch.encoded.Bytes(), batch.events) })
 	return writing.Wait()
 }
 

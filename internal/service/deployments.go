@@ -47,7 +47,7 @@ func (s *Service) createDeployment(
 		return deployments.Deployment{}, deployments.Errorf(deployments.CodeInvalid, "%q is not an operation of a "+
 			"deployment", r.Operation)
 	}
-	queue, err := s.TaskQueue(ctx, r.Stack.Organization)
+	queue, err := s.Organizations.TaskQueue(ctx, r.Stack.Organization)
 	if err != nil {
 		return deployments.Deployment{}, err
 	}

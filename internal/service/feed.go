@@ -8,7 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // cachedBytes limits the cached parts of logs, of all watched updates together.
@@ -26,15 +26,15 @@ type feeds struct {
 // have an update with the same number.
 type cachedPart struct {
 	feed *feed
-	part statestore.Part
+	part updates.Part
 }
 
 // feed is the state of one watched update: its log, and messages that are in no log.
 type feed struct {
 	update   deployments.UpdateName
 	stop     context.CancelFunc
-	watching int                        // watchers, under the mutex of feeds
-	parts    map[statestore.Part][]byte // the cache, under the mutex of feeds
+	watching int                     // watchers, under the mutex of feeds
+	parts    map[updates.Part][]byte // the cache, under the mutex of feeds
 
 	mu  sync.Mutex
 	now snapshot
@@ -98,14 +98,14 @@ func (f *feeds) forget(gone *feed) {
 }
 
 // keep caches parts that were read for a feed, and evicts the oldest of all feeds.
-func (f *feeds) keep(of *feed, p statestore.Part, parts [][]byte) {
+func (f *feeds) keep(of *feed, p updates.Part, parts [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if of.watching == 0 {
 		return
 	}
 	if of.parts == nil {
-		of.parts = map[statestore.Part][]byte{}
+		of.parts = map[updates.Part][]byte{}
 	}
 	for _, data := range parts {
 		if _, there := of.parts[p]; !there {
@@ -124,7 +124,7 @@ func (f *feeds) keep(of *feed, p statestore.Part, parts [][]byte) {
 }
 
 // has reports whether a part is cached.
-func (f *feeds) has(of *feed, p statestore.Part) bool {
+func (f *feeds) has(of *feed, p updates.Part) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, cached := of.parts[p]
@@ -132,7 +132,7 @@ func (f *feeds) has(of *feed, p statestore.Part) bool {
 }
 
 // read returns up to max parts of a stream from p on, from the cache or else from the store.
-func (f *feeds) read(ctx context.Context, s *Service, of *feed, p statestore.Part, max int) ([][]byte, error) {
+func (f *feeds) read(ctx context.Context, s *Service, of *feed, p updates.Part, max int) ([][]byte, error) {
 	f.mu.Lock()
 	var parts [][]byte
 	for next := p; len(parts) < max; next.Number++ {
@@ -146,7 +146,7 @@ func (f *feeds) read(ctx context.Context, s *Service, of *feed, p statestore.Par
 	if len(parts) > 0 {
 		return parts, nil
 	}
-	return s.ReadEvents(ctx, p, max)
+	return s.Updates.ReadEvents(ctx, p, max)
 }
 
 func (f *feed) current() snapshot {

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -76,13 +77,13 @@ func (c *counting) List(ctx context.Context, q bucket.Query) (bucket.Listing, er
 	return c.Memory.List(ctx, q)
 }
 
-func line(t *testing.T, s *Service, p statestore.Part, text string) {
+func line(t *testing.T, s *Service, p updates.Part, text string) {
 	t.Helper()
 	data, err := eventlog.Encode([]deployments.WatchEvent{{Event: &apitype.EngineEvent{
 		DiagnosticEvent: &apitype.DiagnosticEvent{Message: text},
 	}}})
 	must(t, err)
-	must(t, s.AppendEvents(t.Context(), p, data))
+	must(t, s.Updates.AppendEvents(t.Context(), p, data))
 }
 
 // warmed makes what compresses, which is made at its first use, outside of a bubble.
@@ -105,11 +106,11 @@ func TestManyWatchersOfAnIdleUpdateCostTheStoreAsMuchAsOne(t *testing.T) {
 		must(t, store.CreateStack(t.Context(), dev, nil))
 		s := New(sleeping{}, store, Readers{})
 		u := deployments.UpdateName{StackName: dev, Version: "1"}
-		output := func(number int) statestore.Part {
-			return statestore.Part{Update: u, Stream: "output",
+		output := func(number int) updates.Part {
+			return updates.Part{Update: u, Stream: "output",
 				Number: number}
 		}
-		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
+		must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
 		line(t, s, output(1), "begun")
 
 		ctx, stop := context.WithCancel(t.Context())
@@ -153,7 +154,7 @@ func TestTheCacheOfLogsIsBounded(t *testing.T) {
 	var f feeds
 	of := []*feed{{watching: 1}, {watching: 1}, {}}
 	for i := range 100 {
-		f.keep(of[i%3], statestore.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})
+		f.keep(of[i%3], updates.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})
 	}
 	parts := len(of[0].parts) + len(of[1].parts)
 	if f.bytes > cachedBytes || parts != len(f.order) || parts != cachedBytes>>20 || len(of[2].parts) > 0 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // follower sends a feed to one watcher from its beginning: all parts of the log, and the messages that are in no log.
@@ -25,7 +25,7 @@ func (f *follower) follow(ctx context.Context) error {
 	for {
 		now := f.feed.current()
 		for _, stream := range now.streams() {
-			ended, err := f.sendParts(ctx, statestore.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] +
+			ended, err := f.sendParts(ctx, updates.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] +
 				1}, now.marks[stream])
 			if err != nil || ended {
 				return err
@@ -61,7 +61,7 @@ func (f *follower) follow(ctx context.Context) error {
 
 // sendParts sends the events of the parts of a stream from p up to last. It reports a damaged part and continues with
 // the next one.
-func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (ended bool, err error) {
+func (f *follower) sendParts(ctx context.Context, p updates.Part, last int) (ended bool, err error) {
 	for p.Number <= last {
 		parts, err := f.feeds.read(ctx, f.Service, f.feed, p, min(last-p.Number+1, partsAtOnce))
 		if err != nil && !damaged(err) {
@@ -74,7 +74,7 @@ func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (
 		for _, data := range parts {
 			var unsent error
 			err := eventlog.Each(data, func(e deployments.WatchEvent) error {
-				if p.Stream == statestore.ClientStream && e.Event != nil && !addNumber(&f.ranges, e.Event.Sequence) {
+				if p.Stream == updates.ClientStream && e.Event != nil && !addNumber(&f.ranges, e.Event.Sequence) {
 					return nil // the client has repeated a call
 				}
 				e.Stream = p.Update.Version + "/" + p.Stream
@@ -101,7 +101,7 @@ func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (
 }
 
 // reportDamage sends a message about a part, if it is damaged.
-func (f *follower) reportDamage(p statestore.Part, err error) error {
+func (f *follower) reportDamage(p updates.Part, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (f *follower) lostEnd(ctx context.Context) (ended bool, err error) {
 	if !f.endDamaged {
 		return false, nil
 	}
-	info, err := f.Info(ctx, f.feed.update)
+	info, err := f.Updates.Info(ctx, f.feed.update)
 	if err != nil || info.Ended.IsZero() {
 		return false, err
 	}

@@ -14,13 +14,23 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/organizations"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/deployctl/deployctl/statestore/stateedit"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
-// store and rights implement the parts of the service that need no Temporal.
+// These implement the parts of the service that need no Temporal.
 type (
-	store  struct{ *statestore.Store }
-	rights struct{ *access.Store }
+	store    struct{ *statestore.Store }
+	rights   struct{ *access.Store }
+	operated struct{ *organizations.Store }
+	uploads  struct{ *programs.Store }
+	updated  struct{ *updates.Store }
+	leased   struct{ *leases.Store }
+	encrypts struct{ *stacksecrets.Store }
 )
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with
@@ -116,7 +126,7 @@ func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) er
 		return err
 	}
 	last := deployments.UpdateName{StackName: r.To, Version: strconv.Itoa(head.Version)}
-	if _, err := s.Info(ctx, last); deployments.CodeOf(err) != deployments.CodeNotFound {
+	if _, err := s.Updates.Info(ctx, last); deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
 	return s.record(ctx, r.To, head.Version, deployments.UpdateInfo{
@@ -139,9 +149,9 @@ func (s store) record(ctx context.Context, name deployments.StackName, version i
 	if err != nil {
 		return err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
+	if err := s.Updates.AppendEvents(ctx, updates.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
 		end); err != nil {
 		return err
 	}
-	return s.PutInfo(ctx, info)
+	return s.Updates.PutInfo(ctx, info)
 }

@@ -93,7 +93,7 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	}
 	version, err := s.Restore(t.Context(), deployments.RestoreRequest{Stack: dev, Version: 2, Initiator: "bob"})
 	must(t, err)
-	list, err := s.History(t.Context(), dev, 0)
+	list, err := s.Updates.History(t.Context(), dev, 0)
 	must(t, err)
 	var told []string
 	for _, info := range list {
@@ -126,7 +126,7 @@ func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 	for _, by := range []string{"ann", "bob"} { // who repeats a renaming made no version
 		must(t, s.recordRename(t.Context(), deployments.RenameRequest{From: dev, To: live, Initiator: by}))
 	}
-	list, err := s.History(t.Context(), live, 0)
+	list, err := s.Updates.History(t.Context(), live, 0)
 	must(t, err)
 	if len(list) != 1 || list[0].Update.Version != "2" || list[0].Kind != deployments.KindRename ||
 		list[0].Initiator != "ann" ||
@@ -137,7 +137,7 @@ func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 
 func TestAnUpdateWhoseLogIsNotKeptShowsItsEnd(t *testing.T) {
 	s := newService(t)
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{
 		Update: deployments.UpdateName{StackName: dev, Version: "7"}, Status: "failed",
 		Ended: time.Now().Add(-2 * collectedAfter),
 	}))

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
 )
 
 // queueKnownFor is how long a task queue that was read for a start is good for it.
@@ -23,11 +24,11 @@ func (s *Service) toStart(
 	read := time.Now()
 	reading, reads := panics.NewGroup(ctx, "starting an update")
 	reading.Go(func() (err error) {
-		created, err = s.Created(reads, name, id)
+		created, err = s.Leases.Created(reads, name, id)
 		return err
 	})
 	reading.Go(func() error {
-		workers, unknown = s.TaskQueue(reads, name.Organization) // a preview does not need it
+		workers, unknown = s.Organizations.TaskQueue(reads, name.Organization) // a preview does not need it
 		return nil
 	})
 	err = reading.Wait()
@@ -35,7 +36,7 @@ func (s *Service) toStart(
 		if unknown == nil && time.Since(read) < queueKnownFor {
 			return workers, nil
 		}
-		return s.TaskQueue(ctx, name.Organization)
+		return s.Organizations.TaskQueue(ctx, name.Organization)
 	}, err
 }
 
@@ -43,17 +44,17 @@ func (s *Service) toStart(
 func (s *Service) noteStart(ctx context.Context, created deployments.CreatedUpdate) <-chan error {
 	noted := make(chan error, 1)
 	go func() {
-		noted <- panics.Do("starting an update", func() error { return s.PutCreated(ctx, created) })
+		noted <- panics.Do("starting an update", func() error { return s.Leases.PutCreated(ctx, created) })
 	}()
 	return noted
 }
 
 // startPreview describes a preview that its client executes, unless it was started before.
 func (s *Service) startPreview(ctx context.Context, l deployments.Leased, r deployments.UpdateRequest) error {
-	if _, err := s.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
+	if _, err := s.Updates.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
 		return errors.Join(err, s.leaseHasEnded(ctx, l))
 	}
-	return s.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
+	return s.Updates.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
 		Status: deployments.StatusRunning, Message: r.Message, Initiator: r.Initiator, Started: time.Now().UTC()})
 }
 
@@ -71,7 +72,7 @@ func (s *Service) awaitLease(
 		if err != nil {
 			return u, has, err
 		}
-		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
+		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == leases.Writer {
 			return u, h, nil
 		}
 		if h.Active != nil && h.Active.Version != u.Version {
@@ -100,7 +101,7 @@ func (s *Service) longestPause() time.Duration {
 // leftQueue returns the update that took the place of one that waits for its stack: itself as long as it waits, or the
 // version that it got when another was put before it. It is an error that it has ended.
 func (s *Service) leftQueue(ctx context.Context, u deployments.UpdateName) (deployments.UpdateName, error) {
-	info, err := s.Info(ctx, u)
+	info, err := s.Updates.Info(ctx, u)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
 		return u, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 var (
@@ -49,19 +50,19 @@ func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest)
 	if err != nil {
 		return "", err
 	}
-	if err := s.MayBegin(ctx, r); err != nil {
+	if err := s.Organizations.MayBegin(ctx, r); err != nil {
 		return "", err
 	}
 	now := time.Now().UTC()
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: now}
-	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})
+	return id, s.Leases.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})
 }
 
 // CreatedUpdate returns an update that a client has created.
 func (s *Service) CreatedUpdate(
 	ctx context.Context, name deployments.StackName, id string,
 ) (deployments.CreatedUpdate, error) {
-	return s.Created(ctx, name, id)
+	return s.Leases.Created(ctx, name, id)
 }
 
 // StartUpdate begins an update that its client executes.
@@ -196,7 +197,7 @@ func (s *Service) leaseHasEnded(ctx context.Context, l deployments.Leased) error
 	if err != nil {
 		return err
 	}
-	info, err := s.Info(ctx, l.Update)
+	info, err := s.Updates.Info(ctx, l.Update)
 	switch {
 	case notFound(err):
 		return nil // it has not begun
@@ -218,12 +219,12 @@ func (s *Service) CompleteUpdate(
 		return s.completePreview(ctx, l, status)
 	}
 	defer s.turns.end()()
-	if err := s.EndJournal(ctx, l); err != nil {
+	if err := s.Leases.EndJournal(ctx, l); err != nil {
 		return info, err
 	}
 	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // its workflow has ended
-		info, err = s.Info(ctx, l.Update)
+		info, err = s.Updates.Info(ctx, l.Update)
 	}
 	if err == nil && info.Status != string(status) {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has ended already: %s, %s", l.Update, info.Status,
@@ -235,11 +236,11 @@ func (s *Service) CompleteUpdate(
 func (s *Service) completePreview(
 	ctx context.Context, l deployments.Leased, status engine.Status,
 ) (deployments.UpdateInfo, error) {
-	info, err := s.Info(ctx, l.Update)
+	info, err := s.Updates.Info(ctx, l.Update)
 	if err != nil || !info.Ended.IsZero() {
 		return info, errors.Join(err, s.UpdateEnded(ctx, info, false))
 	}
-	if info.Changes, err = s.LeaseChanges(ctx, l.Update); err != nil {
+	if info.Changes, err = s.Leases.LeaseChanges(ctx, l.Update); err != nil {
 		return info, err
 	}
 	info.Status, info.Ended = string(status), time.Now().UTC()
@@ -247,11 +248,11 @@ func (s *Service) completePreview(
 	if err != nil {
 		return info, err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: eventlog.RunStream, Number: 1},
+	if err := s.Updates.AppendEvents(ctx, updates.Part{Update: l.Update, Stream: eventlog.RunStream, Number: 1},
 		end); err != nil {
 		return info, err
 	}
-	if err := s.PutInfo(ctx, info); err != nil {
+	if err := s.Updates.PutInfo(ctx, info); err != nil {
 		return info, err
 	}
 	if s.PreviewEnded != nil {

@@ -111,7 +111,7 @@ func TestNothingIsWrittenUnderTheLeaseOfAnUpdateThatHasEnded(t *testing.T) {
 	forbidden(t, "a renewal", err)
 	_, err = s.StartUpdate(t.Context(), deployments.StartRequest{Stack: dev, ID: l.ID, By: l.Caller})
 	forbidden(t, "another start", err)
-	if info, err := s.Info(t.Context(), l.Update); err != nil || info.Ended.IsZero() {
+	if info, err := s.Updates.Info(t.Context(), l.Update); err != nil || info.Ended.IsZero() {
 		t.Errorf("it is described as %+v, %v", info, err)
 	}
 }

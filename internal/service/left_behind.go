@@ -23,7 +23,7 @@ func (s *Service) endLeftBehind(ctx context.Context, name deployments.StackName)
 	stack := deployments.StackWorkflowID(name)
 	d, err := s.execution(ctx, stack)
 	queue := deployments.SharedOfTaskQueue(d.GetExecutionConfig().GetTaskQueue().GetName())
-	if err != nil || queue == "" || queue == s.store.SharedTaskQueue() ||
+	if err != nil || queue == "" || queue == s.store.Organizations.SharedTaskQueue() ||
 		s.attended(ctx, d.GetExecutionConfig().GetTaskQueue().GetName()) {
 		return false, err
 	}
@@ -54,7 +54,8 @@ func (s *Service) runningOn(ctx context.Context, name deployments.StackName, sha
 			return nil, failure("list what another bucket has left behind", err)
 		}
 		for _, e := range found.GetExecutions() {
-			if on := e.GetTaskQueue(); strings.HasPrefix(on, shared) && !strings.HasPrefix(on, s.store.SharedTaskQueue()) {
+			on, own := e.GetTaskQueue(), s.store.Organizations.SharedTaskQueue()
+			if strings.HasPrefix(on, shared) && !strings.HasPrefix(on, own) {
 				ids = append(ids, e.GetExecution().GetWorkflowId())
 			}
 		}

@@ -53,8 +53,8 @@ func TestWhatALostBucketHasLeftBehindIsEndedUnlessItIsServed(t *testing.T) {
 	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: storetest.Master, KeepEmpty: true})
 	must(t, err)
 	must(t, store.Check(t.Context()))
-	must(t, store.SetUp(t.Context()))
-	own, other := store.SharedTaskQueue(), deployments.StoreTaskQueue("0123456789ab")
+	must(t, store.Keys.SetUp(t.Context()))
+	own, other := store.Organizations.SharedTaskQueue(), deployments.StoreTaskQueue("0123456789ab")
 	stack := deployments.StackWorkflowID(dev)
 	polledNow := deserted{polled: []time.Duration{time.Second}}
 	for name, c := range map[string]struct {

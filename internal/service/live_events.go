@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -25,7 +25,7 @@ func (s *Service) EventsAfter(
 ) ([]apitype.EngineEvent, deployments.EventPosition, error) {
 	r := eventReader{Service: s, update: u, at: deployments.EventPosition{Parts: map[string]int{},
 		Ranges: slices.Clone(after.Ranges)}}
-	streams, err := s.Streams(ctx, u)
+	streams, err := s.Updates.Streams(ctx, u)
 	if err != nil {
 		return nil, after, err
 	}
@@ -57,7 +57,7 @@ func (r *eventReader) full() bool { return r.bytes >= pageBytes || r.memory >= p
 // readParts reads the next parts of a stream, of which some were read, until the answer is full.
 func (r *eventReader) readParts(ctx context.Context, stream string, read int) error {
 	for more := true; more && !r.full(); {
-		parts, err := r.ReadEvents(ctx, statestore.Part{Update: r.update, Stream: stream, Number: read + 1}, partsAtOnce)
+		parts, err := r.Updates.ReadEvents(ctx, updates.Part{Update: r.update, Stream: stream, Number: read + 1}, partsAtOnce)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *eventReader) add(ctx context.Context, stream string, part []byte) error
 	}
 	r.bytes, r.memory = r.bytes+int64(len(part)), r.memory+cost
 	return eventlog.Each(part, func(e deployments.WatchEvent) error {
-		if e.Event == nil || stream == statestore.ClientStream && !addNumber(&r.at.Ranges, e.Event.Sequence) {
+		if e.Event == nil || stream == updates.ClientStream && !addNumber(&r.at.Ranges, e.Event.Sequence) {
 			return nil
 		}
 		r.events = append(r.events, *e.Event)

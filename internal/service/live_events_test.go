@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -119,7 +120,7 @@ func TestTheEventsOfEachStreamOfTheServiceAreReadOnce(t *testing.T) {
 		data, err := eventlog.Encode([]deployments.WatchEvent{{Event: &apitype.EngineEvent{Sequence: time,
 			Timestamp: time}}})
 		must(t, err)
-		must(t, s.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: stream, Number: number}, data))
+		must(t, s.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: stream, Number: number}, data))
 	}
 	r := reader{Service: s}
 	for part := range 3 {
@@ -210,7 +211,7 @@ func TestEventsThatNobodyCouldReadAreRejectedWhenTheyAreWritten(t *testing.T) {
 	}
 	must(t, s.WriteEvents(t.Context(), l, json.RawMessage(many(`{}`, deployments.MaxBatch))))
 	must(t, s.WriteEvents(t.Context(), l, json.RawMessage(`[`+strings.TrimSuffix(kinds, ",")+`}}}]`)))
-	if changes, err := s.LeaseChanges(t.Context(), l.Update); err != nil || len(changes) != mostChanges {
+	if changes, err := s.Leases.LeaseChanges(t.Context(), l.Update); err != nil || len(changes) != mostChanges {
 		t.Errorf("the changes are %v, %v", changes, err)
 	}
 }

@@ -31,12 +31,12 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	case once && w.Schedule.At.Before(time.Now()):
 		return false, &lostError{wanted: w, why: "its time is over"} // nobody may expect its run any more
 	}
-	if mode, err := s.store.Mode(ctx); err != nil {
+	if mode, err := s.store.Organizations.Mode(ctx); err != nil {
 		return false, err
 	} else if mode.On(time.Now()) { // also who only looks makes it again
 		return false, &lostError{wanted: w, why: "the service begins nothing now", passes: true}
 	}
-	queue, err := s.TaskQueue(ctx, n.Organization)
+	queue, err := s.Organizations.TaskQueue(ctx, n.Organization)
 	if err != nil {
 		return false, err
 	}

@@ -166,7 +166,7 @@ func TestALostScheduleThatIsNotMadeAgainNowIsShownWithTheOthers(t *testing.T) {
 	f.refusal = serviceerror.NewPermissionDenied("not now", "")
 	shown("not now")
 	f.refusal = nil
-	must(t, s.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "a move",
+	must(t, s.store.Organizations.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "a move",
 		Until: time.Now().Add(time.Hour)}))
 	shown("begins nothing") // a viewer's look writes nothing
 }

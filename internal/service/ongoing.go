@@ -87,7 +87,7 @@ func (s *Service) ongoingOf(
 	}
 	var list []deployments.UpdateInfo
 	for _, info := range running {
-		known, err := s.Info(ctx, info.Update)
+		known, err := s.Updates.Info(ctx, info.Update)
 		switch {
 		case err == nil && !known.Ended.IsZero():
 			continue // its workflow is about to end

@@ -17,7 +17,7 @@ func TestWhatRunsAndWaitsIsListedInItsOrderWithWhatItWaitsFor(t *testing.T) {
 	f.begin(version(3))
 	f.waiting = []deployments.UpdateName{version(4), version(5)}
 	f.undecided["urn:pulumi:dev::shop::a:b:C::n"] = true
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(3), Kind: engine.KindUp,
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(3), Kind: engine.KindUp,
 		Status: deployments.StatusRunning, Initiator: "ann", Started: now}))
 	preview := deployments.UpdateName{StackName: dev, Version: "p-1"} // that no worker has claimed
 	f.open[deployments.UpdateWorkflowID(preview)] = true
@@ -27,7 +27,7 @@ func TestWhatRunsAndWaitsIsListedInItsOrderWithWhatItWaitsFor(t *testing.T) {
 		IndexedFields: map[string]*commonpb.Payload{deployments.AttributeKind: kind}}}
 	over := deployments.UpdateName{StackName: dev, Version: "2"} // whose workflow is about to end
 	f.open[deployments.UpdateWorkflowID(over)] = true
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "succeeded", Ended: now}))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "succeeded", Ended: now}))
 
 	list, err := s.Ongoing(t.Context(), "")
 	must(t, err)

@@ -14,7 +14,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/panics"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -141,7 +142,7 @@ func (s *Service) queuedUnless(
 		return head(ctx)
 	}
 	if errors.Is(err, errNoWorker) {
-		queue, failed := s.TaskQueue(ctx, name.Organization)
+		queue, failed := s.Organizations.TaskQueue(ctx, name.Organization)
 		if failed != nil {
 			return info, failed
 		}
@@ -191,10 +192,10 @@ func (s *Service) infoFromHead(
 	if err != nil || head.Active == nil {
 		return info, err
 	}
-	active, err := s.Info(ctx, *head.Contract(name).Active)
+	active, err := s.Updates.Info(ctx, *head.Contract(name).Active)
 	if err == nil && active.Ended.IsZero() {
 		info.Active = &active
-		if head.Active.Writer == statestore.LeaseWriter {
+		if head.Active.Writer == leases.Writer {
 			active.Lease = &deployments.ClientLease{}
 		}
 	}
@@ -272,7 +273,7 @@ func (w *watcher) sendUnbegunEnd(ctx context.Context, queue deployments.StackInf
 		info.Error = reason(why)
 		return true, w.send(deployments.WatchEvent{End: &info})
 	}
-	log, err := w.ReadEvents(ctx, statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: 1}, 1)
+	log, err := w.Updates.ReadEvents(ctx, updates.Part{Update: w.update, Stream: eventlog.RunStream, Number: 1}, 1)
 	if err != nil || len(log) > 0 {
 		return false, err
 	}

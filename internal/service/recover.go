@@ -41,7 +41,7 @@ func (s *Service) Recover(ctx context.Context, r deployments.RecoverRequest) (de
 		if err := s.request(ctx, name, deployments.UpdateRecover, nil, in); err != nil {
 			return deployments.UpdateInfo{}, failure("recover the update", err)
 		}
-		info, err := s.Info(ctx, u)
+		info, err := s.Updates.Info(ctx, u)
 		if err == nil && !info.Ended.IsZero() {
 			return info, nil
 		}

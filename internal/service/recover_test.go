@@ -48,7 +48,7 @@ func TestAWatcherHasAnUpdateRecoveredThatTemporalHasLost(t *testing.T) {
 		lost := deployments.UpdateName{StackName: dev, Version: "1"}
 		_, err := s.Claim(t.Context(), statestore.Claimant{Update: lost, Writer: "w#1"})
 		must(t, err)
-		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: lost, Status: deployments.StatusRunning}))
+		must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: lost, Status: deployments.StatusRunning}))
 		f.active = &lost
 		f.recovered = func() error {
 			closeLog(t, s, deployments.UpdateInfo{Update: lost, Status: "failed", Error: "its workflow was ended from outside"})

@@ -27,7 +27,7 @@ func (s *Service) template(
 		if err != nil {
 			return deployments.UpdateRequest{}, err
 		}
-		r, err := s.Request(ctx, u.Update)
+		r, err := s.Updates.Request(ctx, u.Update)
 		switch {
 		case err != nil && !notFound(err):
 			return r, err
@@ -51,7 +51,7 @@ func (s *Service) templateWith(
 		if successful && u.Status != deployments.StatusSucceeded {
 			continue
 		}
-		r, err := s.Request(ctx, u.Update)
+		r, err := s.Updates.Request(ctx, u.Update)
 		if err != nil {
 			return r, err
 		}
@@ -73,7 +73,7 @@ func (s *Service) templateWith(
 func (s *Service) ups(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
 	return func(yield func(deployments.UpdateInfo, error) bool) {
 		seen, succeeded := 0, false
-		for u, err := range s.UpdatesOf(ctx, name) {
+		for u, err := range s.Updates.UpdatesOf(ctx, name) {
 			if err != nil {
 				yield(u, err)
 				return

@@ -23,9 +23,9 @@ func TestAScheduleFindsTheUpThatItRepeatsWithoutReadingTheWholeHistory(t *testin
 			info.Status = deployments.StatusSucceeded
 			r := asking("r")
 			r.Parallel = n
-			must(t, s.PutRequest(t.Context(), info.Update, r))
+			must(t, s.Updates.PutRequest(t.Context(), info.Update, r))
 		}
-		must(t, s.PutInfo(t.Context(), info))
+		must(t, s.Updates.PutInfo(t.Context(), info))
 	}
 	objects.requests.Store(0)
 	r, err := s.templateWith(t.Context(), dev, true)

@@ -82,7 +82,7 @@ func (s *Service) newSchedule(
 		return wanted, "", err
 	}
 	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
-	queue, err = s.TaskQueue(ctx, sched.Name.Organization)
+	queue, err = s.Organizations.TaskQueue(ctx, sched.Name.Organization)
 	return jobs.Schedule{
 		ScheduledInput: deployments.ScheduledInput{Schedule: sched, StackID: head.ID, ID: rand.Text()},
 		Made:           now, Since: now, Paused: sched.Paused,

@@ -126,9 +126,9 @@ func TestAOneTimeScheduleNeedsATokenThatIsValidUntilThen(t *testing.T) {
 func TestWhatNeedsNoProgramIsScheduledOnAStackThatOnlyTheStockCLIHasUpdated(t *testing.T) {
 	s, _ := newFake(t)
 	u := version(1)
-	must(t, s.PutRequest(t.Context(), u, deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
+	must(t, s.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
 		Lease: &deployments.Lease{Duration: time.Minute}}))
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Kind: engine.KindUp,
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Kind: engine.KindUp,
 		Status: deployments.StatusSucceeded, Started: now, Ended: now}))
 	for _, c := range []struct {
 		name  string
@@ -159,9 +159,9 @@ func TestWhatNeedsNoProgramIsScheduledOnAStackThatOnlyTheStockCLIHasUpdated(t *t
 func TestAScheduleRepeatsTheLastUpThatTheServiceHasExecuted(t *testing.T) {
 	s, _ := newFake(t)
 	up := func(n int, status string, lease *deployments.Lease) {
-		must(t, s.PutRequest(t.Context(), version(n), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
+		must(t, s.Updates.PutRequest(t.Context(), version(n), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
 			Parallel: n, Refresh: n == 1, Lease: lease}))
-		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(n), Kind: engine.KindUp, Status: status,
+		must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(n), Kind: engine.KindUp, Status: status,
 			Started: now, Ended: now}))
 	}
 	repeated := func(kind deployments.ScheduleKind) int {

@@ -25,6 +25,11 @@ import (
 type Service struct {
 	store
 	rights
+	operated
+	uploads
+	updated
+	leased
+	encrypts
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -67,7 +72,10 @@ func (r Readers) of(workflow string) Readers {
 
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
-	return &Service{store: store{s}, rights: rights{s.Access}, temporal: c, readers: r, turns: newStartTurns()}
+	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations},
+		uploads: uploads{s.Programs}, updated: updated{s.Updates}, leased: leased{s.Leases},
+		encrypts: encrypts{s.Secrets},
+		temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)
@@ -88,7 +96,7 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
-	if err := s.MayBegin(ctx, r); err != nil {
+	if err := s.Organizations.MayBegin(ctx, r); err != nil {
 		return deployments.Accepted{}, err
 	}
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
@@ -112,11 +120,11 @@ func (s *Service) toSubmit(
 		return err
 	})
 	reading.Go(func() (err error) {
-		queue, err = s.TaskQueue(reads, name.Organization)
+		queue, err = s.Organizations.TaskQueue(reads, name.Organization)
 		return err
 	})
 	reading.Go(func() error {
-		_, _ = s.store.Quota(reads, name.Organization) // who asks next meets the error
+		_, _ = s.store.Organizations.Quota(reads, name.Organization) // who asks next meets the error
 		return nil
 	})
 	return head, queue, reading.Wait()
@@ -137,7 +145,7 @@ const submitAttempts = 5
 func (s *Service) request(
 	ctx context.Context, name deployments.StackName, update string, answer any, args ...any,
 ) error {
-	queue, err := s.TaskQueue(ctx, name.Organization)
+	queue, err := s.Organizations.TaskQueue(ctx, name.Organization)
 	if err != nil {
 		return err
 	}
@@ -157,7 +165,7 @@ func (s *Service) requestOn(
 		if attempt == submitAttempts || !again {
 			return err
 		}
-		if queue, err = s.TaskQueue(ctx, name.Organization); err != nil {
+		if queue, err = s.Organizations.TaskQueue(ctx, name.Organization); err != nil {
 			return err
 		}
 	}

@@ -32,8 +32,8 @@ func settled(t *testing.T, s *Service, p deployments.SecretsProvider) {
 	t.Helper()
 	r := asking("r0")
 	r.Secrets = p
-	must(t, s.PutRequest(t.Context(), version(1), r))
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Kind: engine.KindUp,
+	must(t, s.Updates.PutRequest(t.Context(), version(1), r))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Kind: engine.KindUp,
 		Status: string(engine.StatusSucceeded), Started: time.Now(), Ended: time.Now()}))
 }
 
@@ -154,7 +154,8 @@ func TestAStackShowsItsActiveAndWaitingUpdates(t *testing.T) {
 	f.open[deployments.StackWorkflowID(dev)] = false // it was closed from outside: the head says what runs
 	_, err = s.Claim(t.Context(), statestore.Claimant{Update: version(1), Writer: "w"})
 	must(t, err)
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Status: "running", Started: time.Now()}))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Status: "running",
+		Started: time.Now()}))
 	if info, err = s.Stack(t.Context(), dev); err != nil || info.Active == nil || info.Active.Update != version(1) {
 		t.Errorf("it shows %+v, %v", info, err)
 	}

@@ -85,7 +85,7 @@ func (s *Service) addLost(ctx context.Context, st *deployments.StackStatus) erro
 func (s *Service) statusNames(
 	ctx context.Context, c deployments.Caller, q deployments.StatusQuery,
 ) (names []deployments.StackName, next string, err error) {
-	names, err = s.store.StackNames(ctx, q.Organization, q.Project)
+	names, err = s.store.Organizations.StackNames(ctx, q.Organization, q.Project)
 	may := c.Stacks(deployments.RoleViewer)
 	names = slices.DeleteFunc(names, func(n deployments.StackName) bool { return !may(n) })
 	begin, found := slices.BinarySearchFunc(names, q.After, func(n deployments.StackName, after string) int {

@@ -40,9 +40,9 @@ func TestTheStatusOfAStackHasItsLastResultItsDriftItsSchedulesAndWhatWaitsForAPe
 	f.undecided["urn:pulumi:dev::shop::a:b:C::n"] = true
 	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: version(3), Writer: "w"})
 	must(t, err)
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(3), Status: deployments.StatusRunning}))
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(2), Status: "failed", Ended: now}))
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Status: "succeeded", Ended: now}))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(3), Status: deployments.StatusRunning}))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(2), Status: "failed", Ended: now}))
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Status: "succeeded", Ended: now}))
 	must(t, s.store.Jobs.PutDrift(t.Context(), dev, deployments.Drift{At: now,
 		Resources: make([]deployments.DriftedResource, 2)}))
 
@@ -141,7 +141,7 @@ func TestAPageOfStatusesCostsFewRequestsForEachStackAndOneListOfSchedules(t *tes
 	for i := range stacks {
 		name := deployments.StackName{Organization: "acme", Project: "shop", Stack: fmt.Sprintf("s-%03d", i)}
 		must(t, store.CreateStack(t.Context(), name, nil))
-		must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: name,
+		must(t, store.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: name,
 			Version: "1"}, Status: "succeeded", Ended: now}))
 	}
 	objects.requests.Store(0)

@@ -107,7 +107,7 @@ func reasonOf(why string) string { return anyPath.ReplaceAllString(why, "/…") 
 // waitsFor returns what the update waits for, if that is known.
 func (w *watcher) waitsFor(ctx context.Context) string {
 	if w.runUnattended.Load() {
-		queue, err := w.TaskQueue(ctx, w.update.Organization)
+		queue, err := w.Organizations.TaskQueue(ctx, w.update.Organization)
 		if err != nil {
 			return ""
 		}
@@ -189,7 +189,7 @@ func (s *Service) unclaimed(
 		if err != nil {
 			return err
 		}
-		queue, err := s.TaskQueue(ctx, u.Organization)
+		queue, err := s.Organizations.TaskQueue(ctx, u.Organization)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func toldOf(t *testing.T, r *retrying, u deployments.UpdateName) (told []string)
 		store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 		must(t, err)
 		must(t, store.CreateStack(t.Context(), dev, nil))
-		must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
+		must(t, store.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
 		s := New(r, store, Readers{Data: converter.GetDefaultDataConverter(),
 			Failures: temporal.GetDefaultFailureConverter()})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

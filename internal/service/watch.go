@@ -93,7 +93,7 @@ func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func
 	runs := s.runs(soon, u)
 	if cancel(); !runs {
 		var err error
-		if parts, err = s.EventParts(ctx, u); err != nil {
+		if parts, err = s.Updates.EventParts(ctx, u); err != nil {
 			return err
 		}
 		if len(parts) == 0 {
@@ -127,7 +127,7 @@ func (s *Service) endedWithoutLog(ctx context.Context, u deployments.UpdateName)
 	if s.runs(ctx, u) {
 		return nil, nil
 	}
-	info, err := s.Info(ctx, u)
+	info, err := s.Updates.Info(ctx, u)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		return nil, s.checkKnown(ctx, u)

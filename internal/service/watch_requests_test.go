@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // brief is a Temporal with an update that runs, has claimed its stack at once, and is committed after a while.
@@ -93,13 +94,13 @@ func TestAWatcherLooksForWhatMayBeThere(t *testing.T) {
 			objects.lists.Store(0)
 			began := time.Now()
 			time.AfterFunc(committed-time.Nanosecond, func() {
-				run := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
+				run := updates.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 				line(t, s, run, "done")
 				run.Number++
 				end, err := eventlog.Encode([]deployments.WatchEvent{{End: &deployments.UpdateInfo{Update: u,
 					Status: "succeeded"}}})
 				must(t, err)
-				must(t, s.AppendEvents(t.Context(), run, end))
+				must(t, s.Updates.AppendEvents(t.Context(), run, end))
 			})
 			var said []string
 			must(t, s.Watch(t.Context(), u, func(e deployments.WatchEvent) error {

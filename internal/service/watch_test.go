@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -50,8 +51,8 @@ func closeLog(t *testing.T, s *Service, info deployments.UpdateInfo) {
 	info.Ended = time.Now()
 	log, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 	must(t, err)
-	must(t, s.PutInfo(t.Context(), info))
-	must(t, s.AppendEvents(t.Context(), statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
+	must(t, s.Updates.PutInfo(t.Context(), info))
+	must(t, s.Updates.AppendEvents(t.Context(), updates.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
 		log))
 }
 
@@ -98,8 +99,8 @@ func TestAWatcherIsNotToldTheLogOfAFormerStack(t *testing.T) {
 	u := deployments.UpdateName{StackName: dev, Version: "1"}
 	closeLog(t, s, deployments.UpdateInfo{Update: u, Status: "succeeded"})
 	followed, leave := s.feeds.join(s, u, map[string]int{})
-	p := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
-	parts, err := s.ReadEvents(t.Context(), p, 1)
+	p := updates.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
+	parts, err := s.Updates.ReadEvents(t.Context(), p, 1)
 	must(t, err)
 	s.feeds.keep(followed, p, parts)
 	leave()
@@ -118,7 +119,7 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 	for _, u := range []deployments.UpdateName{first, second} {
 		output, err := eventlog.Encode([]deployments.WatchEvent{{Event: &apitype.EngineEvent{}}})
 		must(t, err)
-		must(t, s.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "output", Number: 1}, output))
+		must(t, s.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "output", Number: 1}, output))
 	}
 	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMigrated), Next: "2"})
 	closeLog(t, s, deployments.UpdateInfo{Update: second, Status: "succeeded"})
@@ -144,7 +145,7 @@ func TestADamagedPartOfALogIsReportedAndTheWatchContinues(t *testing.T) {
 			must(t, store.CreateStack(t.Context(), dev, nil))
 			s := New(sleeping{}, store, Readers{})
 			u := deployments.UpdateName{StackName: dev, Version: "1"}
-			part := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
+			part := updates.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 			for _, text := range []string{"first", "second"} {
 				line(t, s, part, text)
 				part.Number++
@@ -152,8 +153,8 @@ func TestADamagedPartOfALogIsReportedAndTheWatchContinues(t *testing.T) {
 			info := deployments.UpdateInfo{Update: u, Status: "succeeded", Ended: time.Now()}
 			end, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 			must(t, err)
-			must(t, s.AppendEvents(t.Context(), part, end))
-			must(t, s.PutInfo(t.Context(), info))
+			must(t, s.Updates.AppendEvents(t.Context(), part, end))
+			must(t, s.Updates.PutInfo(t.Context(), info))
 			list, err := objects.List(t.Context(), bucket.Query{})
 			must(t, err)
 			for _, key := range list.Keys {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/panics"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // watcher reads one update's log for all its watchers, with a stream for the steps and one for each run of the program,
@@ -101,7 +101,7 @@ func (w *watcher) awaitFirstPart(ctx context.Context, at time.Time, ended <-chan
 // everything written before the end is there when the end is.
 func (w *watcher) begin(ctx context.Context) error {
 	if run := w.next[eventlog.RunStream]; run > 0 {
-		all, err := w.EventParts(ctx, w.update)
+		all, err := w.Updates.EventParts(ctx, w.update)
 		if err != nil {
 			return err
 		}
@@ -144,10 +144,10 @@ func (w *watcher) readNews(ctx context.Context) (news bool, err error) {
 // may be the end, unless the end is known to have been written before.
 func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	known := w.readEnd(ctx)
-	marks, err := w.EventParts(ctx, w.update)
+	marks, err := w.Updates.EventParts(ctx, w.update)
 	known()
 	if run := marks[eventlog.RunStream]; err == nil && !w.ended && run > w.next[eventlog.RunStream] {
-		if marks, err = w.EventParts(ctx, w.update); err == nil {
+		if marks, err = w.Updates.EventParts(ctx, w.update); err == nil {
 			marks[eventlog.RunStream] = run
 		}
 	}
@@ -158,12 +158,12 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	reading.SetLimit(partsAtOnce)
 	for stream, last := range marks {
 		for n := w.next[stream] + 1; n <= min(last, w.next[stream]+partsAtOnce); n++ {
-			p := statestore.Part{Update: w.update, Stream: stream, Number: n}
+			p := updates.Part{Update: w.update, Stream: stream, Number: n}
 			if w.feeds.has(w.feed, p) {
 				continue
 			}
 			reading.Go(func() error {
-				data, err := w.ReadEvents(reads, p, 1)
+				data, err := w.Updates.ReadEvents(reads, p, 1)
 				if damaged(err) { // the watchers read it again and report it
 					return nil
 				}
@@ -188,9 +188,9 @@ func (w *watcher) readEnd(ctx context.Context) (wait func()) {
 		parts = 1
 	}
 	for n := range parts {
-		p := statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: w.next[eventlog.RunStream] + 1 + n}
+		p := updates.Part{Update: w.update, Stream: eventlog.RunStream, Number: w.next[eventlog.RunStream] + 1 + n}
 		reading.Go(func() error {
-			if data, err := w.ReadEvents(reads, p, 1); err == nil {
+			if data, err := w.Updates.ReadEvents(reads, p, 1); err == nil {
 				w.feeds.keep(w.feed, p, data)
 			}
 			return nil
@@ -221,8 +221,8 @@ func (w *watcher) probeNews(ctx context.Context) (marks map[string]int, err erro
 
 // lastPart returns the number of the last part of a stream, and caches the new ones for the watchers.
 func (w *watcher) lastPart(ctx context.Context, stream string) (int, error) {
-	p := statestore.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
-	parts, err := w.ReadEvents(ctx, p, partsAtOnce)
+	p := updates.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
+	parts, err := w.Updates.ReadEvents(ctx, p, partsAtOnce)
 	w.feeds.keep(w.feed, p, parts)
 	if damaged(err) { // the watchers read it again and report it
 		return w.next[stream] + len(parts) + 1, nil
@@ -239,7 +239,7 @@ func (w *watcher) list(ctx context.Context, now bool) error {
 		return nil
 	}
 	var err error
-	w.streams, err = w.Streams(ctx, w.update)
+	w.streams, err = w.Updates.Streams(ctx, w.update)
 	w.listed = time.Now()
 	return err
 }

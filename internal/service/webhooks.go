@@ -171,7 +171,7 @@ func (s *Service) notify(
 ) (client.WorkflowRun, error) {
 	e := in.Event
 	in.Asked = time.Now().UTC()
-	queue, err := s.TaskQueue(ctx, e.Stack.Organization)
+	queue, err := s.Organizations.TaskQueue(ctx, e.Stack.Organization)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,9 @@ const keysKnownWithin = time.Minute
 // keysCountWithin is how old they may be while the store cannot be reached.
 const keysCountWithin = time.Hour
 
-// issuer is what a process knows of the service as an issuer of workload tokens.
-type issuer struct {
+// Issuer is the service as an issuer of workload tokens, and what a process knows of its keys.
+type Issuer struct {
+	sealed  *bucket.Sealed
 	address string
 
 	reading singleflight.Group // of the only object
@@ -32,17 +33,17 @@ type issuer struct {
 	read    time.Time // zero: never
 }
 
-// SetIssuer says under which address the service is an issuer of workload tokens. It is called before the store is
+// SetAddress says under which address the service is an issuer of workload tokens. It is called before the store is
 // used; without it the service is none.
-func (s *Store) SetIssuer(address string) { s.issuer.address = address }
+func (i *Issuer) SetAddress(address string) { i.address = address }
 
-// Issuer returns that address; "" if the service is no issuer.
-func (s *Store) Issuer() string { return s.issuer.address }
+// Address returns that address; "" if the service is no issuer.
+func (i *Issuer) Address() string { return i.address }
 
-// IssuerKeys returns the keys that sign workload tokens, with those that did and will, as they were a minute ago at the
+// Keys returns the keys that sign workload tokens, with those that did and will, as they were a minute ago at the
 // earliest. Whoever asks makes the next key when it is time. All who ask at once wait for one read.
-func (s *Store) IssuerKeys(ctx context.Context) (workload.Keys, error) {
-	i, now := &s.issuer, s.sealed.Now()
+func (i *Issuer) Keys(ctx context.Context) (workload.Keys, error) {
+	now := i.sealed.Now()
 	if keys := i.known(now); keys != nil {
 		return keys, nil
 	}
@@ -50,7 +51,7 @@ func (s *Store) IssuerKeys(ctx context.Context) (workload.Keys, error) {
 		if keys := i.known(now); keys != nil {
 			return keys, nil
 		}
-		keys, err := s.readIssuerKeys(context.WithoutCancel(ctx)) // the caller may leave before the others
+		keys, err := i.readKeys(context.WithoutCancel(ctx)) // the caller may leave before the others
 		return i.learn(keys, err, now)
 	})
 	select {
@@ -65,7 +66,7 @@ func (s *Store) IssuerKeys(ctx context.Context) (workload.Keys, error) {
 }
 
 // learn keeps keys that were read at a time. While the store cannot be reached, those that are known count on.
-func (i *issuer) learn(keys workload.Keys, err error, now time.Time) (workload.Keys, error) {
+func (i *Issuer) learn(keys workload.Keys, err error, now time.Time) (workload.Keys, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
@@ -78,7 +79,7 @@ func (i *issuer) learn(keys workload.Keys, err error, now time.Time) (workload.K
 }
 
 // known returns the keys if they were read lately, else nil.
-func (i *issuer) known(now time.Time) workload.Keys {
+func (i *Issuer) known(now time.Time) workload.Keys {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.read.IsZero() || now.Sub(i.read) >= keysKnownWithin {
@@ -87,24 +88,24 @@ func (i *issuer) known(now time.Time) workload.Keys {
 	return i.keys
 }
 
-// readIssuerKeys reads the keys, and stores them with the next one if it is time for it. Of processes that do so at
+// readKeys reads the keys, and stores them with the next one if it is time for it. Of processes that do so at
 // once the first counts.
-func (s *Store) readIssuerKeys(ctx context.Context) (workload.Keys, error) {
+func (i *Issuer) readKeys(ctx context.Context) (workload.Keys, error) {
 	for {
 		var ring workload.Ring
-		tag, err := s.sealed.GetJSON(ctx, issuerKeys, &ring)
+		tag, err := i.sealed.GetJSON(ctx, issuerKeys, &ring)
 		absent := errors.Is(err, bucket.ErrAbsent)
 		if err != nil && !absent {
 			return nil, err
 		}
-		now := s.sealed.Now().UTC()
+		now := i.sealed.Now().UTC()
 		if !ring.Outdated(now) {
 			return opened(ring)
 		}
 		if ring, err = ring.Renewed(now); err != nil {
 			return nil, deployments.Errorf(deployments.CodeInternal, "make a key of the issuer: %w", err)
 		}
-		err = s.sealed.PutJSON(ctx, issuerKeys, ring, bucket.Condition{Tag: tag, Absent: absent})
+		err = i.sealed.PutJSON(ctx, issuerKeys, ring, bucket.Condition{Tag: tag, Absent: absent})
 		if err == nil {
 			return opened(ring)
 		}
@@ -124,7 +125,7 @@ func opened(ring workload.Ring) (workload.Keys, error) {
 
 // needsIssuer reports, as CodeInvalid, that a profile has clouds and the service is no issuer.
 func (s *Store) needsIssuer(c deployments.Clouds) error {
-	if c.Empty() || s.issuer.address != "" {
+	if c.Empty() || s.Issuer.address != "" {
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeInvalid, "the service is no issuer of tokens, so no cloud can give updates "+

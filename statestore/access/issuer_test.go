@@ -16,7 +16,7 @@ import (
 // keysOf returns the ids of the keys of an issuer, and the one that signs.
 func keysOf(t *testing.T, s *Store) (ids []string, signs string) {
 	t.Helper()
-	keys, err := s.IssuerKeys(t.Context())
+	keys, err := s.Issuer.Keys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestKeysOfTheIssuerThatAreKnownCountWhileTheBucketIsAway(t *testing.T) {
 		t.Errorf("the keys are %q, and were %q", again, ids)
 	}
 	*now = now.Add(time.Second)
-	if _, err := s.IssuerKeys(t.Context()); deployments.CodeOf(err) != deployments.CodeUnavailable {
+	if _, err := s.Issuer.Keys(t.Context()); deployments.CodeOf(err) != deployments.CodeUnavailable {
 		t.Errorf("after an hour: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestAnErrorAboutTheKeysOfTheIssuerShowsNothingOfThem(t *testing.T) {
 	if err := s.sealed.PutJSON(t.Context(), issuerKeys, ring, bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.IssuerKeys(t.Context())
+	_, err := s.Issuer.Keys(t.Context())
 	if deployments.CodeOf(err) != deployments.CodeFormat || strings.Contains(err.Error(), "hush") {
 		t.Errorf("it fails with %v", err)
 	}
@@ -124,7 +124,7 @@ func TestAProfileHasCloudsOnlyIfTheServiceIsAnIssuer(t *testing.T) {
 		!strings.Contains(err.Error(), "the setting issuer") {
 		t.Errorf("without an issuer: %v", err)
 	}
-	s.SetIssuer("https://deploy.example.com")
+	s.Issuer.SetAddress("https://deploy.example.com")
 	if _, err := s.ChangeProfile(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAProfileHasCloudsOnlyIfTheServiceIsAnIssuer(t *testing.T) {
 	if err != nil || p.Pin().Clouds.AWS == nil {
 		t.Errorf("an update has %+v, %v", p, err)
 	}
-	s.SetIssuer("")
+	s.Issuer.SetAddress("")
 	if p, err := s.UseProfile(t.Context(), nil, stack, ProfileUse{Name: "aws"}); deployments.CodeOf(err) !=
 		deployments.CodeInvalid || !p.Clouds.Empty() {
 		t.Errorf("an update of a service that is no issuer any more has %+v, %v", p, err)

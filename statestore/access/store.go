@@ -8,11 +8,13 @@ import (
 
 // Store is the typed store of who may do what, and of the audit log. See the package's description.
 type Store struct {
+	// Issuer is the service as an issuer of workload tokens.
+	Issuer *Issuer
+
 	sealed   *bucket.Sealed
 	callers  callers
 	lookups  lookups                    // tokens that are being read
 	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
-	issuer   issuer
 }
 
 // New returns the store over a bucket. A process has one for a bucket, because it remembers callers.
@@ -21,5 +23,5 @@ func New(sealed *bucket.Sealed) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{sealed: sealed, tokensOf: tokensOf}, nil
+	return &Store{Issuer: &Issuer{sealed: sealed}, sealed: sealed, tokensOf: tokensOf}, nil
 }

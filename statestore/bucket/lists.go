@@ -2,7 +2,10 @@ package bucket
 
 import (
 	"context"
+	"sort"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
@@ -16,6 +19,9 @@ const (
 	// freeList is how much a list has before it takes memory, and in what pieces it takes more.
 	freeList = 256 << 10
 )
+
+// MinAge is the age below which objects are never collected: a writer may still be using them.
+const MinAge = 24 * time.Hour
 
 // Budget counts what a list keeps in memory: how much that is decides whoever has made the things in it. It is safe
 // for concurrent use.
@@ -105,4 +111,26 @@ func Each(items []string, f func(string) error) error {
 	close(next)
 	wg.Wait()
 	return first
+}
+
+// Folders returns the folders called name, or all when it is empty, in the given folders, sorted.
+func Folders(ctx context.Context, objects Objects, in []string, name string) ([]string, error) {
+	var below []string
+	for _, folder := range in {
+		if name != "" {
+			below = append(below, folder+name+"/")
+			continue
+		}
+		l, err := objects.List(ctx, Query{Prefix: folder, Fold: true})
+		if err != nil {
+			return nil, Failed(err, "list "+folder)
+		}
+		for _, key := range l.Keys {
+			if strings.HasSuffix(key, "/") && CheckKey(key) == nil { // else it is some file, not a folder
+				below = append(below, key)
+			}
+		}
+	}
+	sort.Strings(below)
+	return below, nil
 }

@@ -74,7 +74,7 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 	if plain, err := s.Jobs.OpenSetting(t.Context(), dev, "webhook", hidden); err != nil || plain != secret {
 		t.Errorf("%q, %v", plain, err)
 	}
-	if _, err := s.Decrypt(t.Context(), dev, []string{hidden}); err == nil {
+	if _, err := s.Secrets.Decrypt(t.Context(), dev, []string{hidden}); err == nil {
 		t.Error("it is decrypted as a value of the configuration")
 	}
 	_, err = s.Jobs.OpenSetting(t.Context(), dev, "variable X", hidden)

@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
+	"strconv"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
@@ -14,9 +17,38 @@ import (
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
+// Folder has a folder for each organization.
+const Folder = "stacks/"
+
+// Folders returns the folders of the stacks of a project, or of an organization, sorted; an empty project or
+// organization means all. Some may have been left by an interrupted removal.
+func Folders(ctx context.Context, objects bucket.Objects, organization, project string) ([]string, error) {
+	folders := []string{Folder}
+	for _, part := range []string{organization, project, ""} {
+		var err error
+		if folders, err = bucket.Folders(ctx, objects, folders, part); err != nil {
+			return nil, err
+		}
+	}
+	return folders, nil
+}
+
+// TextOf returns the name of the stack of a folder as a text, whether or not a stack can have it.
+func TextOf(folder string) string { return strings.Trim(strings.TrimPrefix(folder, Folder), "/") }
+
+// NameOf returns the name of the stack of a folder, or why no stack can have it.
+func NameOf(folder string) (deployments.StackName, error) {
+	return deployments.ParseStackName(TextOf(folder), deployments.StackName{})
+}
+
 // Key returns the key of a stack's object, in the folder of the stack.
 func Key(name deployments.StackName, segments ...string) string {
 	return bucket.Key(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
+}
+
+// UpdateKey returns the key of an update's object.
+func UpdateKey(u deployments.UpdateName, segments ...string) string {
+	return Key(u.StackName, append([]string{"updates", u.Version}, segments...)...)
 }
 
 // Context returns the context with which a stack's object is sealed: its key without the stack's name, which may
@@ -29,12 +61,21 @@ type Stack struct {
 	Box *seal.Box // for its objects
 }
 
+// BlobKey returns the key of an object that all names of a stack share.
+func (s Stack) BlobKey(segments ...string) string {
+	return bucket.Key(append([]string{"blobs", s.ID}, segments...)...)
+}
+
 // Objects are the sealed objects of all stacks.
 type Objects struct {
 	Sealed *bucket.Sealed // of the bucket, and of the service as a whole
 	// Of returns the stack with a name, which may be of some seconds ago; Now as its head says now. CodeNotFound when
 	// there is none.
 	Of, Now func(context.Context, deployments.StackName) (Stack, error)
+	// ByID returns the stack of an identity.
+	ByID func(id string) Stack
+	// Last returns the stack that had a name when that was looked at last, however long ago; false if it never was.
+	Last func(deployments.StackName) (Stack, bool)
 }
 
 // Put seals a value and writes it.
@@ -133,4 +174,19 @@ func roomIn(ctx context.Context) func(size int64) error {
 		}
 		return mempool.Take(ctx, size)
 	}
+}
+
+// PutBlob writes content of a stack that is known, sealed with the last part of its key as context.
+func (o *Objects) PutBlob(ctx context.Context, s Stack, key string, data []byte) error {
+	_, err := o.Sealed.Objects.Put(ctx, key, s.Box.Seal(data, "blob "+path.Base(key)), bucket.Condition{})
+	return bucket.Failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
+}
+
+// GetBlob reads what PutBlob wrote; bucket.ErrAbsent when there is none.
+func (o *Objects) GetBlob(ctx context.Context, s Stack, key string) ([]byte, error) {
+	read, err := o.Sealed.Objects.Get(ctx, key)
+	if err != nil {
+		return nil, bucket.Failed(err, "read the blob "+path.Base(key))
+	}
+	return o.Sealed.Open(s.Box, read.Data, key, "blob "+path.Base(key))
 }

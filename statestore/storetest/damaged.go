@@ -13,7 +13,7 @@ func damagedObjects(t *testing.T, f fixture) {
 	f.create(t)
 	ok(t, f.CreateStack(t.Context(), prod, nil))
 	for n := 1; n <= 3; n++ {
-		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+		ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
 	for _, name := range []string{"ann", "bob"} {
 		_, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &adminOfAll})
@@ -29,7 +29,7 @@ func damagedObjects(t *testing.T, f fixture) {
 	f.put(t, "stacks/README", "x")
 	f.put(t, "stacks/organization/web/not a stack/head.json", "x")
 
-	list, err := f.History(t.Context(), dev, 0)
+	list, err := f.Updates.History(t.Context(), dev, 0)
 	ok(t, err)
 	if len(list) != 3 || list[0].Status != "succeeded" || list[1].Status != "damaged" || list[1].Update != up(2) ||
 		list[2].Update != up(1) ||

@@ -11,6 +11,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // climbing are names that a server could take for the way to another object.
@@ -22,7 +24,7 @@ var climbing = []string{
 // names checks that no name that a method is given leads to an object of another name.
 func names(t *testing.T, f fixture) {
 	f.create(t)
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}))
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}))
 	before := f.everything(t)
 	for _, name := range climbing {
 		update := deployments.UpdateName{StackName: dev, Version: name}
@@ -71,31 +73,37 @@ type call func(context.Context) error
 func calls(f fixture, update deployments.UpdateName, stack deployments.StackName) map[string]call {
 	name := stack.Stack
 	return map[string]call{
-		"PutRequest": func(ctx context.Context) error { return f.PutRequest(ctx, update, deployments.UpdateRequest{}) },
-		"Request":    func(ctx context.Context) error { _, err := f.Request(ctx, update); return err },
-		"PutInfo":    func(ctx context.Context) error { return f.PutInfo(ctx, deployments.UpdateInfo{Update: update}) },
-		"Info":       func(ctx context.Context) error { _, err := f.Info(ctx, update); return err },
-		"SaveDeltas": func(ctx context.Context) error { return f.SaveDeltas(ctx, update, 1, nil) },
-		"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
-		"LastSave":   func(ctx context.Context) error { _, err := f.LastSave(ctx, update); return err },
-		"Answered":   func(ctx context.Context) error { _, err := f.Answered(ctx, update); return err },
+		"PutRequest": func(ctx context.Context) error {
+			return f.Updates.PutRequest(ctx, update, deployments.UpdateRequest{})
+		},
+		"Request": func(ctx context.Context) error { _, err := f.Updates.Request(ctx, update); return err },
+		"PutInfo": func(ctx context.Context) error {
+			return f.Updates.PutInfo(ctx, deployments.UpdateInfo{Update: update})
+		},
+		"Info":       func(ctx context.Context) error { _, err := f.Updates.Info(ctx, update); return err },
+		"SaveDeltas": func(ctx context.Context) error { return f.Updates.SaveDeltas(ctx, update, 1, nil) },
+		"LoadDeltas": func(ctx context.Context) error { _, err := f.Updates.LoadDeltas(ctx, update, 0, 1); return err },
+		"LastSave":   func(ctx context.Context) error { _, err := f.Updates.LastSave(ctx, update); return err },
+		"Answered":   func(ctx context.Context) error { _, err := f.Updates.Answered(ctx, update); return err },
 		"PutAside": func(ctx context.Context) error {
-			return f.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
+			return f.Updates.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
 		},
 		"TakeUp": func(ctx context.Context) error {
-			_, err := f.LoadSpilled(ctx, deployments.SpilledPart{Update: up(1), Name: name})
+			_, err := f.Updates.LoadSpilled(ctx, deployments.SpilledPart{Update: up(1), Name: name})
 			return err
 		},
 		"AppendEvents": func(ctx context.Context) error {
-			return f.AppendEvents(ctx, statestore.Part{Update: up(1), Stream: name}, nil)
+			return f.Updates.AppendEvents(ctx, updates.Part{Update: up(1), Stream: name}, nil)
 		},
 		"ReadEvents": func(ctx context.Context) error {
-			_, err := f.ReadEvents(ctx, statestore.Part{Update: update, Stream: "run", Number: 1}, 1)
+			_, err := f.Updates.ReadEvents(ctx, updates.Part{Update: update, Stream: "run", Number: 1}, 1)
 			return err
 		},
-		"Streams":    func(ctx context.Context) error { _, err := f.Streams(ctx, update); return err },
-		"PutOutcome": func(ctx context.Context) error { return f.PutOutcome(ctx, update, 1, engine.StepFinished{Op: 1}) },
-		"Outcome":    func(ctx context.Context) error { _, err := f.Outcome(ctx, update, 1, 1); return err },
+		"Streams": func(ctx context.Context) error { _, err := f.Updates.Streams(ctx, update); return err },
+		"PutOutcome": func(ctx context.Context) error {
+			return f.Updates.PutOutcome(ctx, update, 1, engine.StepFinished{Op: 1})
+		},
+		"Outcome": func(ctx context.Context) error { _, err := f.Updates.Outcome(ctx, update, 1, 1); return err },
 		"Claim": func(ctx context.Context) error {
 			_, err := f.Claim(ctx, statestore.Claimant{Update: update})
 			return err
@@ -104,7 +112,7 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		"Stack":       func(ctx context.Context) error { _, err := f.Stack(ctx, stack); return err },
 		"RemoveStack": func(ctx context.Context) error { return f.RemoveStack(ctx, stack, true) },
 		"RenameStack": func(ctx context.Context) error { return f.RenameStack(ctx, dev, stack) },
-		"History":     func(ctx context.Context) error { _, err := f.History(ctx, stack, 0); return err },
+		"History":     func(ctx context.Context) error { _, err := f.Updates.History(ctx, stack, 0); return err },
 		"ListStacks": func(ctx context.Context) error {
 			_, err := f.ListStacks(ctx, "organization", named(name))
 			return err
@@ -114,8 +122,8 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 			return err
 		},
 		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
-		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
-		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
+		"PutFile":     func(ctx context.Context) error { return f.Programs.PutFile(ctx, stack, programs.Digest(nil), nil) },
+		"NoteAbsence": func(ctx context.Context) error { return f.Creates.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
 		"PutDrift":    func(ctx context.Context) error { return f.Jobs.PutDrift(ctx, stack, deployments.Drift{}) },
 	}
 }

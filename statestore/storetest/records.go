@@ -12,6 +12,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -81,7 +83,8 @@ func finishTwice(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w1")
 	sc := statestore.Scope{Update: up(1)}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(engine.State{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"})))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(engine.State{Key: "o1", URN: rootURN,
+		Type: "pulumi:pulumi:Stack"})))
 	first, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
 	again, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
@@ -99,14 +102,14 @@ func missingSave(t *testing.T, f fixture) {
 	sc := statestore.Scope{Update: up(1)}
 	for n, name := range made {
 		if n != 1 {
-			ok(t, f.SaveDeltas(t.Context(), up(1), n+1, puts(f.thing(t, sc, 3+n, name))))
+			ok(t, f.Updates.SaveDeltas(t.Context(), up(1), n+1, puts(f.thing(t, sc, 3+n, name))))
 		}
 	}
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 3})
 	wantCode(t, err, deployments.CodeFormat)
-	_, err = f.LoadDeltas(t.Context(), up(1), 0, 3)
+	_, err = f.Updates.LoadDeltas(t.Context(), up(1), 0, 3)
 	wantCode(t, err, deployments.CodeFormat)
-	ok(t, f.SaveDeltas(t.Context(), up(1), 2, nil))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 2, nil))
 	_, err = f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 2})
 	wantCode(t, err, deployments.CodeConflict) // it knows less than was saved
 	w, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 3})
@@ -155,7 +158,7 @@ func headFromBeforeAnUpdate(t *testing.T, f fixture) {
 	ok(t, err)
 	f.claim(t, 2, "w2")
 	thing := engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"}
-	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(thing)))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(2), 1, puts(thing)))
 	_, err = f.objects.Put(t.Context(), head, old.Data, bucket.Condition{})
 	ok(t, err)
 	claim := statestore.Claimant{Update: up(3), Writer: "w"}
@@ -173,12 +176,12 @@ func headFromBeforeAnUpdate(t *testing.T, f fixture) {
 func answered(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w1")
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{
 		{Seq: 1, Kind: engine.DeltaBegin, Op: 3, Pending: &engine.PendingOperation{Op: 3, Kind: "creating"}},
 		{Seq: 2, Kind: engine.DeltaBegin, Op: 4, Pending: &engine.PendingOperation{Op: 4, Kind: "creating"}},
 		{Seq: 3, Kind: engine.DeltaEnd, Op: 4}}))
-	ok(t, f.PutOutcome(t.Context(), up(1), 2, engine.StepFinished{Op: 5, Outcome: engine.OutcomeDone}))
-	got, err := f.Answered(t.Context(), up(1))
+	ok(t, f.Updates.PutOutcome(t.Context(), up(1), 2, engine.StepFinished{Op: 5, Outcome: engine.OutcomeDone}))
+	got, err := f.Updates.Answered(t.Context(), up(1))
 	if want := map[int]int{4: math.MaxInt, 5: 2}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v was answered (%v), not %v", got, err, want)
 	}
@@ -189,17 +192,17 @@ func sweep(t *testing.T, f fixture) {
 	for n, name := range []string{"a", "b", "c"} {
 		f.claim(t, n+1, "w")
 		sc := statestore.Scope{Update: up(n + 1), Base: n}
-		ok(t, f.SaveDeltas(t.Context(), up(n+1), 1, puts(engine.State{Key: "o3", URN: thingURN(name),
+		ok(t, f.Updates.SaveDeltas(t.Context(), up(n+1), 1, puts(engine.State{Key: "o3", URN: thingURN(name),
 			Type: "cloud:index:Thing"})))
-		ok(t, f.PutOutcome(t.Context(), up(n+1), 1, engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone}))
+		ok(t, f.Updates.PutOutcome(t.Context(), up(n+1), 1, engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone}))
 		_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 		ok(t, err)
 		f.Sweep(t.Context(), dev, n)
 	}
 	for n, kept := range map[int]bool{1: false, 2: false, 3: true} {
-		saves, err := f.LastSave(t.Context(), up(n))
+		saves, err := f.Updates.LastSave(t.Context(), up(n))
 		ok(t, err)
-		outcome, err := f.Outcome(t.Context(), up(n), 3, 1)
+		outcome, err := f.Updates.Outcome(t.Context(), up(n), 3, 1)
 		ok(t, err)
 		if (saves == 1) != kept || (outcome != nil) != kept {
 			t.Errorf("of update %d there are %d saves and the outcome %v", n, saves, outcome)
@@ -210,7 +213,7 @@ func sweep(t *testing.T, f fixture) {
 	}
 	_, err := f.Restore(t.Context(), statestore.Exchange{Stack: dev}, 1)
 	ok(t, err)
-	if saves, err := f.LastSave(t.Context(), up(3)); err != nil || saves != 0 {
+	if saves, err := f.Updates.LastSave(t.Context(), up(3)); err != nil || saves != 0 {
 		t.Errorf("after version 1 was restored there are %d saves of update 3, %v", saves, err)
 	}
 }
@@ -224,7 +227,7 @@ func brokenSnapshot(t *testing.T, f fixture) {
 	finish := func(n int, states ...engine.State) *statestore.Checkpoint {
 		t.Helper()
 		f.claim(t, n, "w")
-		ok(t, f.SaveDeltas(t.Context(), up(n), 1, puts(states...)))
+		ok(t, f.Updates.SaveDeltas(t.Context(), up(n), 1, puts(states...)))
 		_, err := f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(n), Base: n - 1},
 			Saves: 1})
 		ok(t, err)
@@ -252,18 +255,18 @@ func operationValues(t *testing.T, f fixture) {
 	ok(t, err)
 	_, err = codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: "op:3/in"})
 	wantCode(t, err, deployments.CodeInternal)
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
 	for n := 2; n < 12; n++ {
-		ok(t, f.SaveDeltas(t.Context(), up(1), n, nil))
+		ok(t, f.Updates.SaveDeltas(t.Context(), up(1), n, nil))
 	}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 12, puts(f.thing(t, sc, 4, "b"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 12, puts(f.thing(t, sc, 4, "b"))))
 	for ref, want := range map[engine.Ref]resource.PropertyMap{"op:3/in": inputs("a"), "op:4/out": outputs("b")} {
 		got, err := codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: ref})
 		if err != nil || !got.DeepEquals(want) {
 			t.Errorf("%s is %v, %v", ref, got, err)
 		}
 	}
-	if n, err := f.LastSave(t.Context(), up(1)); err != nil || n != 12 {
+	if n, err := f.Updates.LastSave(t.Context(), up(1)); err != nil || n != 12 {
 		t.Errorf("the last save is %d, %v", n, err)
 	}
 }
@@ -274,7 +277,7 @@ func pendingOperations(t *testing.T, f fixture) {
 	sc := statestore.Scope{Update: up(1)}
 	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3},
 		Reason: "no route"}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9,
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9,
 		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
@@ -308,39 +311,39 @@ func updateRecords(t *testing.T, f fixture) {
 	f.create(t)
 	u := deployments.UpdateName{StackName: dev, Version: "p-123"}
 	request := deployments.UpdateRequest{Stack: dev, RequestID: "r", Environment: []string{"A=" + hush}}
-	ok(t, f.PutRequest(t.Context(), u, request))
-	if got, err := f.Request(t.Context(), u); err != nil || !reflect.DeepEqual(got, request) {
+	ok(t, f.Updates.PutRequest(t.Context(), u, request))
+	if got, err := f.Updates.Request(t.Context(), u); err != nil || !reflect.DeepEqual(got, request) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	info := deployments.UpdateInfo{Update: u, DryRun: true, Status: "running"}
-	ok(t, f.PutInfo(t.Context(), info))
+	ok(t, f.Updates.PutInfo(t.Context(), info))
 	info.Status = "succeeded"
-	ok(t, f.PutInfo(t.Context(), info))
-	if got, err := f.Info(t.Context(), u); err != nil || !reflect.DeepEqual(got, info) {
+	ok(t, f.Updates.PutInfo(t.Context(), info))
+	if got, err := f.Updates.Info(t.Context(), u); err != nil || !reflect.DeepEqual(got, info) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for n := 1; n <= 12; n++ {
-		part := statestore.Part{Update: u, Stream: "steps", Number: n}
-		ok(t, f.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
-		ok(t, f.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
+		part := updates.Part{Update: u, Stream: "steps", Number: n}
+		ok(t, f.Updates.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
+		ok(t, f.Updates.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
 	}
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, nil))
-	parts, err := f.ReadEvents(t.Context(), statestore.Part{Update: u, Stream: "steps", Number: 9}, 100)
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "program-1", Number: 1}, nil))
+	parts, err := f.Updates.ReadEvents(t.Context(), updates.Part{Update: u, Stream: "steps", Number: 9}, 100)
 	if err != nil || len(parts) != 4 || string(parts[0]) != "part 9" || string(parts[3]) != "part 12" {
 		t.Errorf("got %q, %v", parts, err)
 	}
-	if streams, err := f.Streams(t.Context(), u); err != nil || strings.Join(streams, " ") != "program-1 steps" {
+	if streams, err := f.Updates.Streams(t.Context(), u); err != nil || strings.Join(streams, " ") != "program-1 steps" {
 		t.Errorf("got %q, %v", streams, err)
 	}
-	if got, err := f.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
+	if got, err := f.Updates.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	finished := engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone, ID: "i"}
-	ok(t, f.PutOutcome(t.Context(), u, 2, finished))
-	if got, err := f.Outcome(t.Context(), u, 3, 2); err != nil || !reflect.DeepEqual(*got, finished) {
+	ok(t, f.Updates.PutOutcome(t.Context(), u, 2, finished))
+	if got, err := f.Updates.Outcome(t.Context(), u, 3, 2); err != nil || !reflect.DeepEqual(*got, finished) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := f.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
+	if got, err := f.Updates.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
 		t.Errorf("another round has %+v, %v", got, err)
 	}
 }
@@ -348,14 +351,14 @@ func updateRecords(t *testing.T, f fixture) {
 func history(t *testing.T, f fixture) {
 	f.create(t)
 	for _, n := range []int{1, 2, 9, 10, 11} {
-		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+		ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
 	for _, n := range []int{3, 4, 5, 12, 13} {
-		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "cancelled", Ended: time.Now(),
+		ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "cancelled", Ended: time.Now(),
 			Unbegun: true}))
 	}
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"},
-		DryRun: true}))
+	preview := deployments.UpdateName{StackName: dev, Version: "p1"}
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: preview, DryRun: true}))
 	versions := func(list []deployments.UpdateInfo) string {
 		var got []string
 		for _, i := range list {
@@ -364,18 +367,18 @@ func history(t *testing.T, f fixture) {
 		return strings.Join(got, " ")
 	}
 	for limit, want := range map[int]string{0: "11 10 9 2 1", 1: "11", 2: "11 10"} {
-		list, err := f.History(t.Context(), dev, limit)
+		list, err := f.Updates.History(t.Context(), dev, limit)
 		if ok(t, err); versions(list) != want {
 			t.Errorf("%d of the history are %q; want %q", limit, versions(list), want)
 		}
 	}
 	for page, want := range map[int]string{1: "11 10", 2: "9 2", 3: "1", 4: ""} {
-		list, err := f.HistoryPage(t.Context(), dev, deployments.Page{Number: page, Size: 2})
+		list, err := f.Updates.HistoryPage(t.Context(), dev, deployments.Page{Number: page, Size: 2})
 		if ok(t, err); versions(list) != want {
 			t.Errorf("page %d of the history is %q; want %q", page, versions(list), want)
 		}
 	}
-	info, err := f.Info(t.Context(), up(12))
+	info, err := f.Updates.Info(t.Context(), up(12))
 	if ok(t, err); !info.Unbegun {
 		t.Errorf("an update that never began is %+v", info)
 	}
@@ -387,7 +390,7 @@ func lastOfStatus(t *testing.T, f fixture) {
 	for n, info := range []deployments.UpdateInfo{{Status: "succeeded", Ended: ended}, {Status: "failed", Ended: ended},
 		{Status: "running"}, {Status: "cancelled", Ended: ended, Unbegun: true}} {
 		info.Update = up(n + 1)
-		ok(t, f.PutInfo(t.Context(), info))
+		ok(t, f.Updates.PutInfo(t.Context(), info))
 	}
 	if st, err := f.Status(t.Context(), dev); err != nil || st.Last == nil || st.Last.Update != up(2) {
 		t.Errorf("the last update that ended is %+v, %v", st.Last, err)
@@ -415,35 +418,36 @@ func bundles(t *testing.T, f fixture) {
 	f.create(t)
 	page, script := []byte("<p>hello"), []byte(strings.Repeat("x", 10_000))
 	m := deployments.Manifest{Files: []deployments.File{
-		{Path: "Pulumi.yaml", Digest: statestore.Digest(script), Mode: 0o644, Size: 10_000},
-		{Path: "www/index.html", Digest: statestore.Digest(page), Mode: 0o644, Size: 8},
+		{Path: "Pulumi.yaml", Digest: programs.Digest(script), Mode: 0o644, Size: 10_000},
+		{Path: "www/index.html", Digest: programs.Digest(page), Mode: 0o644, Size: 8},
 	}}
-	missing, err := f.Missing(t.Context(), dev, m)
+	missing, err := f.Programs.Missing(t.Context(), dev, m)
 	if err != nil || len(missing) != 2 {
 		t.Fatalf("got %q, %v", missing, err)
 	}
-	wantCode(t, f.PutFile(t.Context(), dev, statestore.Digest(page), []byte("something else")), deployments.CodeInvalid)
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(page), page))
-	_, err = f.PutManifest(t.Context(), dev, m)
+	wantCode(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), []byte("something else")),
+		deployments.CodeInvalid)
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), page))
+	_, err = f.Programs.PutManifest(t.Context(), dev, m)
 	wantCode(t, err, deployments.CodeInvalid)
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(script), script))
-	digest, err := f.PutManifest(t.Context(), dev, m)
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(script), script))
+	digest, err := f.Programs.PutManifest(t.Context(), dev, m)
 	ok(t, err)
-	got, err := f.Bundle(t.Context(), dev, digest)
+	got, err := f.Programs.Bundle(t.Context(), dev, digest)
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	content, err := f.File(t.Context(), dev, m.Files[1].Digest)
+	content, err := f.Programs.File(t.Context(), dev, m.Files[1].Digest)
 	if err != nil || string(content) != string(page) {
 		t.Fatalf("got %q, %v", content, err)
 	}
 	ok(t, f.CreateStack(t.Context(), prod, nil))
-	if missing, err = f.Missing(t.Context(), prod, m); err != nil || len(missing) != 2 {
+	if missing, err = f.Programs.Missing(t.Context(), prod, m); err != nil || len(missing) != 2 {
 		t.Errorf("another stack misses %q, %v", missing, err)
 	}
 	for _, path := range []string{"../x", "/etc/passwd", "a/../../x", "", "..", "a\\b", "./a"} {
-		_, err := f.Missing(t.Context(), dev, deployments.Manifest{
-			Files: []deployments.File{{Path: path, Digest: statestore.Digest(page)}}})
+		_, err := f.Programs.Missing(t.Context(), dev, deployments.Manifest{
+			Files: []deployments.File{{Path: path, Digest: programs.Digest(page)}}})
 		wantCode(t, err, deployments.CodeInvalid)
 	}
 }
@@ -515,13 +519,13 @@ func members(t *testing.T, f fixture) {
 func configSecrets(t *testing.T, f fixture) {
 	f.create(t)
 	ok(t, f.CreateStack(t.Context(), prod, nil))
-	sealed, err := f.Encrypt(t.Context(), dev, []string{hush, ""})
+	sealed, err := f.Secrets.Encrypt(t.Context(), dev, []string{hush, ""})
 	ok(t, err)
-	plain, err := f.Decrypt(t.Context(), dev, sealed)
+	plain, err := f.Secrets.Decrypt(t.Context(), dev, sealed)
 	if err != nil || !reflect.DeepEqual(plain, []string{hush, ""}) {
 		t.Fatalf("got %q, %v", plain, err)
 	}
-	_, err = f.Decrypt(t.Context(), prod, sealed)
+	_, err = f.Secrets.Decrypt(t.Context(), prod, sealed)
 	wantCode(t, err, deployments.CodeInvalid)
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 const day = 24 * time.Hour
@@ -34,8 +37,8 @@ func (f fixture) update(t *testing.T, n int) {
 	t.Helper()
 	f.claim(t, n, "w")
 	sc := statestore.Scope{Update: up(n), Base: n - 1}
-	ok(t, f.PutRequest(t.Context(), up(n), deployments.UpdateRequest{Message: "m"}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: up(n), Stream: "run", Number: 1}, []byte("said")))
+	ok(t, f.Updates.PutRequest(t.Context(), up(n), deployments.UpdateRequest{Message: "m"}))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: up(n), Stream: "run", Number: 1}, []byte("said")))
 	deltas := puts(f.thing(t, sc, 3, fmt.Sprint("thing-", n)))
 	if n == 1 {
 		deltas = append(puts(
@@ -43,18 +46,18 @@ func (f fixture) update(t *testing.T, n int) {
 			engine.State{Key: "o2", URN: cloudURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p1"},
 		), deltas...)
 	}
-	ok(t, f.SaveDeltas(t.Context(), up(n), 1, deltas))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(n), 1, deltas))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded", Committed: true}))
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded", Committed: true}))
 }
 
 // preview leaves what previews leave.
 func (f fixture) preview(t *testing.T, name string) {
 	t.Helper()
 	u := deployments.UpdateName{StackName: dev, Version: name}
-	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{DryRun: true}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "run", Number: 1}, []byte("said")))
+	ok(t, f.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{DryRun: true}))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "run", Number: 1}, []byte("said")))
 }
 
 func (f fixture) collect(t *testing.T, versions int, age time.Duration, want statestore.Collected) {
@@ -68,9 +71,9 @@ func (f fixture) collect(t *testing.T, versions int, age time.Duration, want sta
 // bundle sends a project of one file.
 func (f fixture) bundle(t *testing.T, text string) string {
 	t.Helper()
-	m := deployments.Manifest{Files: []deployments.File{{Path: "Pulumi.yaml", Digest: statestore.Digest([]byte(text))}}}
-	ok(t, f.PutFile(t.Context(), dev, m.Files[0].Digest, []byte(text)))
-	digest, err := f.PutManifest(t.Context(), dev, m)
+	m := deployments.Manifest{Files: []deployments.File{{Path: "Pulumi.yaml", Digest: programs.Digest([]byte(text))}}}
+	ok(t, f.Programs.PutFile(t.Context(), dev, m.Files[0].Digest, []byte(text)))
+	digest, err := f.Programs.PutManifest(t.Context(), dev, m)
 	ok(t, err)
 	return digest
 }
@@ -93,7 +96,7 @@ func retention(t *testing.T, f fixture) {
 	future.collect(t, 0, 0, none) // what is the head is kept
 	_, err := f.later(t, 0).Checkpoint(t.Context(), dev, 4, deployments.SecretsProvider{})
 	wantCode(t, err, deployments.CodeNotFound)
-	list, err := f.History(t.Context(), dev, 0)
+	list, err := f.Updates.History(t.Context(), dev, 0)
 	ok(t, err)
 	var kept []string
 	for _, info := range list {
@@ -104,7 +107,7 @@ func retention(t *testing.T, f fixture) {
 	}
 	// The update that is under way ends as if nothing had been removed.
 	sc := statestore.Scope{Update: up(6), Base: 5}
-	ok(t, f.SaveDeltas(t.Context(), up(6), 1, puts(f.thing(t, sc, 3, "last"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(6), 1, puts(f.thing(t, sc, 3, "last"))))
 	future.collect(t, 1, 0, none)
 	_, err = future.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
@@ -183,37 +186,37 @@ func filesByMonth(t *testing.T, f fixture) {
 	first := after(0)
 	used, unused := first.bundle(t, "used"), first.bundle(t, "unused")
 	read := func(f fixture, bundle string) error {
-		m, err := f.Bundle(t.Context(), dev, bundle)
+		m, err := f.Programs.Bundle(t.Context(), dev, bundle)
 		if err == nil {
-			_, err = f.File(t.Context(), dev, m.Files[0].Digest)
+			_, err = f.Programs.File(t.Context(), dev, m.Files[0].Digest)
 		}
 		return err
 	}
 	// A month later, a client sends anew what it needs, and what is used without being sent is kept.
 	next := after(32)
 	ok(t, read(next, used))
-	m, err := next.Bundle(t.Context(), dev, used)
+	m, err := next.Programs.Bundle(t.Context(), dev, used)
 	ok(t, err)
-	if missing, err := next.Missing(t.Context(), dev, m); err != nil || len(missing) != 1 {
+	if missing, err := next.Programs.Missing(t.Context(), dev, m); err != nil || len(missing) != 1 {
 		t.Errorf("in the next month %q are missing, %v", missing, err)
 	}
 	// sent in the last moment of the month before
-	if again, err := next.PutManifest(t.Context(), dev, m); err != nil || again != used {
+	if again, err := next.Programs.PutManifest(t.Context(), dev, m); err != nil || again != used {
 		t.Errorf("got %s, %v", again, err)
 	}
 	next.collect(t, 1, 0, statestore.Collected{})
 	later := after(64)
-	ok(t, later.KeepBundle(t.Context(), dev, used))
-	ok(t, later.KeepBundle(t.Context(), dev, used))
+	ok(t, later.Programs.KeepBundle(t.Context(), dev, used))
+	ok(t, later.Programs.KeepBundle(t.Context(), dev, used))
 	last := after(140)
-	ok(t, last.KeepBundle(t.Context(), dev, used))
+	ok(t, last.Programs.KeepBundle(t.Context(), dev, used))
 	got, err := last.Collect(t.Context(), dev, statestore.Retention{Versions: 1})
 	if err != nil || got.Files < 8 || got != (statestore.Collected{Files: got.Files}) {
 		t.Errorf("collected %+v, %v", got, err)
 	}
 	ok(t, read(last, used))
 	wantCode(t, read(last, unused), deployments.CodeNotFound)
-	wantCode(t, last.KeepBundle(t.Context(), dev, unused), deployments.CodeNotFound)
+	wantCode(t, last.Programs.KeepBundle(t.Context(), dev, unused), deployments.CodeNotFound)
 }
 
 // formerPlaces moves large values and project files to where they were once.
@@ -222,7 +225,7 @@ func formerPlaces(t *testing.T, f fixture) {
 	bundle := f.bundle(t, "name: old")
 	f.claim(t, 1, "w")
 	sc := statestore.Scope{Update: up(1)}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
 	h, err := f.Head(t.Context(), dev)
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), bucket.Query{})
@@ -239,9 +242,9 @@ func formerPlaces(t *testing.T, f fixture) {
 		ok(t, f.objects.Delete(t.Context(), key))
 		moved++
 	}
-	m, err := f.Bundle(t.Context(), dev, bundle)
+	m, err := f.Programs.Bundle(t.Context(), dev, bundle)
 	ok(t, err)
-	if text, err := f.File(t.Context(), dev, m.Files[0].Digest); err != nil || string(text) != "name: old" {
+	if text, err := f.Programs.File(t.Context(), dev, m.Files[0].Digest); err != nil || string(text) != "name: old" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	f.later(t, 40).collect(t, 1, 0, statestore.Collected{}) // the update may need them
@@ -309,17 +312,17 @@ func collectAbsences(t *testing.T, f fixture) {
 	f.create(t)
 	f.update(t, 1)
 	for n := range 100 {
-		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1))
-		ok(t, f.NoteMark(t.Context(), dev, []byte{byte(n), 1}, statestore.CreateMark{Place: "tags.m", Text: "x"}))
+		ok(t, f.Creates.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1))
+		ok(t, f.Creates.NoteMark(t.Context(), dev, []byte{byte(n), 1}, creates.Mark{Place: "tags.m", Text: "x"}))
 	}
 	open := []byte{7, 1}
 	f.claim(t, 2, "w")
 	sc := statestore.Scope{Update: up(2), Base: 1}
-	ok(t, f.PutRequest(t.Context(), up(2), deployments.UpdateRequest{}))
+	ok(t, f.Updates.PutRequest(t.Context(), up(2), deployments.UpdateRequest{}))
 	pending := engine.PendingOperation{Op: 1, Kind: "creating", Seed: open, State: engine.State{
 		Key: "o1", URN: thingURN("open"), Type: "cloud:index:Thing", Custom: true, Provider: string(cloudURN) + "::p1",
 	}}
-	ok(t, f.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1,
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1,
 		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
@@ -328,9 +331,9 @@ func collectAbsences(t *testing.T, f fixture) {
 		ok(t, err)
 		left := 0
 		for n := range 100 {
-			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
+			seen, err := f.Creates.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
 			ok(t, err)
-			mark, err := f.NotedMark(t.Context(), dev, []byte{byte(n), 1})
+			mark, err := f.Creates.NotedMark(t.Context(), dev, []byte{byte(n), 1})
 			ok(t, err)
 			if seen != (mark.Text == "x") {
 				t.Errorf("of create %d, one note is there and another is not", n)
@@ -339,7 +342,7 @@ func collectAbsences(t *testing.T, f fixture) {
 				left++
 			}
 		}
-		if seen, err := f.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
+		if seen, err := f.Creates.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
 			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
 		}
 	}

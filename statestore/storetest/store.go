@@ -12,6 +12,8 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -190,9 +192,9 @@ func (f fixture) deploy(t *testing.T, names ...string) statestore.Written {
 		{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"},
 		{Key: "o2", URN: cloudURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p1"},
 	}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(states...)))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(states...)))
 	for i, name := range names {
-		ok(t, f.SaveDeltas(t.Context(), up(1), 2+i, puts(f.thing(t, sc, 3+i, name))))
+		ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 2+i, puts(f.thing(t, sc, 3+i, name))))
 	}
 	w, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1 + len(names)})
 	ok(t, err)
@@ -238,14 +240,14 @@ func stacks(t *testing.T, f fixture) {
 func noStack(t *testing.T, f fixture) {
 	_, err := f.Head(t.Context(), dev)
 	wantCode(t, err, deployments.CodeNotFound)
-	_, err = f.History(t.Context(), dev, 0)
+	_, err = f.Updates.History(t.Context(), dev, 0)
 	wantCode(t, err, deployments.CodeNotFound)
 	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w"})
 	wantCode(t, err, deployments.CodeNotFound)
 	f.create(t)
 	_, err = f.Checkpoint(t.Context(), dev, 7, deployments.SecretsProvider{})
 	wantCode(t, err, deployments.CodeNotFound)
-	_, err = f.Request(t.Context(), up(9))
+	_, err = f.Updates.Request(t.Context(), up(9))
 	wantCode(t, err, deployments.CodeNotFound)
 }
 
@@ -273,9 +275,9 @@ func removeFull(t *testing.T, f fixture) {
 func rename(t *testing.T, f fixture) {
 	f.create(t)
 	f.deploy(t, "a")
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
 	file := []byte("content")
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(file), file))
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(file), file))
 	to := deployments.StackName{Organization: "org2", Project: "site", Stack: "live"}
 	ok(t, f.RenameStack(t.Context(), dev, to))
 	_, err := f.Head(t.Context(), dev)
@@ -301,10 +303,10 @@ func rename(t *testing.T, f fixture) {
 	if !values.DeepEquals(inputs("a")) {
 		t.Errorf("got %v", values)
 	}
-	past, err := f.History(t.Context(), to, 0)
+	past, err := f.Updates.History(t.Context(), to, 0)
 	ok(t, err)
-	if content, err := f.File(t.Context(), to, statestore.Digest(file)); err != nil || string(content) != "content" ||
-		len(past) != 1 {
+	content, err := f.Programs.File(t.Context(), to, programs.Digest(file))
+	if err != nil || string(content) != "content" || len(past) != 1 {
 		t.Errorf("%q, %d updates, %v", content, len(past), err)
 	}
 	f.create(t)
@@ -317,11 +319,11 @@ func nothingShows(t *testing.T, f fixture) {
 	f.create(t)
 	f.deploy(t, "a")
 	u := up(2)
-	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{
+	ok(t, f.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{
 		"web:p": {Value: hush, Secret: true}}}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
-	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
+	ok(t, f.Updates.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest([]byte(hush)), []byte(hush)))
 	token, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), bucket.Query{})

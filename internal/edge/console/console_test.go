@@ -115,14 +115,14 @@ func (o *offline) Info(ctx context.Context, u deployments.UpdateName) (deploymen
 		info.Update = u
 		return info, nil
 	}
-	return o.store.Info(ctx, u)
+	return o.store.Updates.Info(ctx, u)
 }
 
 func (o *offline) HistoryPage(
 	ctx context.Context, s deployments.StackName, p deployments.Page,
 ) ([]deployments.UpdateInfo, error) {
 	if o.history == nil {
-		return o.store.HistoryPage(ctx, s, p)
+		return o.store.Updates.HistoryPage(ctx, s, p)
 	}
 	from, to := p.Bounds(len(o.history))
 	return o.history[from:to], nil
@@ -188,7 +188,7 @@ func newBench(t testing.TB) *bench {
 	b.service = &offline{Service: service.New(nil, store, service.Readers{}), store: store,
 		logs: map[string][]deployments.WatchEvent{}, infos: map[string]deployments.UpdateInfo{}}
 	b.config = Config{Service: b.service, Auditor: b.audit, Log: slog.New(slog.DiscardHandler),
-		Box: store.Keyring().Box(Purpose), Temporal: "https://temporal.example/namespaces/default",
+		Box: store.Keys.Ring().Box(Purpose), Temporal: "https://temporal.example/namespaces/default",
 		Authority: tokens{store, map[string]deployments.Caller{
 			"admin":    caller("admin", deployments.RoleAdmin, "acme"),
 			"viewer":   caller("viewer", deployments.RoleViewer, "acme"),

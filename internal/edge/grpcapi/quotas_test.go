@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
 )
 
 // quotaCallers are callers of two organizations, and an operator.
@@ -95,7 +96,7 @@ func bounding(t *testing.T, q deployments.Quota) (call func(full, token string, 
 	t.Helper()
 	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	if err == nil {
-		err = store.SetQuota(t.Context(), deployments.QuotaChange{Organization: "acme", Set: q})
+		err = store.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: "acme", Set: q})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -139,14 +140,14 @@ func TestTheAPIRefusesWhatIsBeyondAQuotaWithASentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	stack, file := wire.FromStack(own), []byte("12345")
-	manifest := &api.Manifest{Files: []*api.File{{Path: "Pulumi.yaml", Digest: statestore.Digest(file), Size: 5}}}
+	manifest := &api.Manifest{Files: []*api.File{{Path: "Pulumi.yaml", Digest: programs.Digest(file), Size: 5}}}
 	for full, c := range map[string]struct {
 		m    proto.Message
 		want string
 	}{
 		api.Deployments_Submit_FullMethodName: {&api.SubmitRequest{Stack: stack, RequestId: "r", Kind: "refresh"},
 			"has used 0 minutes of the workers, and its quota allows 0 within 30 days"},
-		api.Bundles_PutFile_FullMethodName: {&api.PutFileRequest{Stack: stack, Digest: statestore.Digest(file), Chunk: file},
+		api.Bundles_PutFile_FullMethodName: {&api.PutFileRequest{Stack: stack, Digest: programs.Digest(file), Chunk: file},
 			"is sent a program of 5 bytes, and its quota allows 4 bytes"},
 		api.Bundles_Missing_FullMethodName:     {&api.MissingRequest{Stack: stack, Manifest: manifest}, "allows 4 bytes"},
 		api.Bundles_PutManifest_FullMethodName: {&api.PutManifestRequest{Stack: stack, Manifest: manifest}, "allows 4 bytes"},

@@ -471,7 +471,7 @@ func TestPreviewsAreListedTheNewestFirst(t *testing.T) {
 	for i, version := range []string{"p-b", "p-a", "3"} {
 		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: version},
 			DryRun: version != "3", Started: time.Unix(int64(i), 0)}
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -487,23 +487,23 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 		Expires: time.Now().Add(time.Hour)}
 	events := `{"events":[{"sequence":1,"timestamp":1,"stdoutEvent":{"message":"x","color":"never"}}]}`
 	path := "/api/stacks/acme/shop/dev/update/mine/events/batch"
-	b.want(http.StatusNoContent, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
+	b.want(http.StatusNoContent, http.MethodPost, path, "update-token "+b.server.Leases.LeaseToken(l), events)
 	for _, other := range []string{"/api/stacks/acme/shop/dev/update/other/events/batch",
 		"/api/stacks/acme/shop/prod/update/mine/events/batch"} {
-		b.want(http.StatusForbidden, http.MethodPost, other, "update-token "+b.server.LeaseToken(l), events)
+		b.want(http.StatusForbidden, http.MethodPost, other, "update-token "+b.server.Leases.LeaseToken(l), events)
 	}
 	b.config.Since = time.Now()
 	b.serve()
 	for begins, status := range map[time.Time]int{b.config.Since.Add(-time.Second): http.StatusForbidden,
 		b.config.Since.Add(time.Second): http.StatusNoContent} {
 		l.Last = begins.Add(deployments.LeaseLife)
-		b.want(status, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
+		b.want(status, http.MethodPost, path, "update-token "+b.server.Leases.LeaseToken(l), events)
 	}
 	l.Expires = time.Now().Add(-time.Second)
-	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
+	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.Leases.LeaseToken(l), events)
 	l.Expires = time.Now().Add(time.Hour)
 	b.want(http.StatusForbidden, http.MethodPatch, "/api/stacks/acme/shop/dev/update/mine/journalentries",
-		"update-token "+b.server.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
+		"update-token "+b.server.Leases.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
 }
 
 // ownWords matches what only the code and the bucket know.
@@ -528,7 +528,7 @@ func TestWhatCannotBeAStateIsRejectedWithASentence(t *testing.T) {
 		{"journalentries", `{"entries":[{"sequenceID":1,"kind":5,"newSnapshot":{"resources":[null]}}]}`, "is missing"},
 		{"journalentries", `{"entries":[{"sequenceID":1,"kind":1,"state":{"urn":"u","type":"t:m:T"}}]}`, "not valid"},
 	} {
-		said := b.want(http.StatusBadRequest, http.MethodPatch, update+c.route, "update-token "+b.server.LeaseToken(l),
+		said := b.want(http.StatusBadRequest, http.MethodPatch, update+c.route, "update-token "+b.server.Leases.LeaseToken(l),
 			c.body)
 		if !strings.Contains(said, c.why) {
 			t.Errorf("%s with %s is answered %s", c.route, c.body, said)

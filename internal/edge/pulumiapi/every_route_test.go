@@ -134,14 +134,14 @@ func TestTheTokenOfALeaseOpensNoRouteOfAnotherUpdateAndNoneAfterItsEnd(t *testin
 		for _, r := range guarded(t) {
 			own := strings.Replace(sampled(r), "/update/1", "/update/mine", 1)
 			if r.by != byLease {
-				b.want(http.StatusUnauthorized, r.method, own, "update-token "+b.server.LeaseToken(l), "{}")
+				b.want(http.StatusUnauthorized, r.method, own, "update-token "+b.server.Leases.LeaseToken(l), "{}")
 				continue
 			}
 			for _, other := range []string{sampled(r), strings.Replace(own, "/dev/", "/prod/", 1),
 				strings.Replace(own, "/acme/", "/other/", 1)} {
-				b.want(http.StatusForbidden, r.method, other, "update-token "+b.server.LeaseToken(l), "{}")
+				b.want(http.StatusForbidden, r.method, other, "update-token "+b.server.Leases.LeaseToken(l), "{}")
 			}
-			b.want(http.StatusForbidden, r.method, own, "update-token "+b.server.LeaseToken(late), "{}")
+			b.want(http.StatusForbidden, r.method, own, "update-token "+b.server.Leases.LeaseToken(late), "{}")
 		}
 	})
 }
@@ -204,7 +204,8 @@ func TestABodyThatGrowsIsTooLargeOnEachRouteThatReadsOne(t *testing.T) {
 		}
 		authorization, path := "token admin", sampled(r)
 		if r.by == byLease {
-			authorization, path = "update-token "+b.server.LeaseToken(l), strings.Replace(path, "/update/1", "/update/mine", 1)
+			authorization = "update-token " + b.server.Leases.LeaseToken(l)
+			path = strings.Replace(path, "/update/1", "/update/mine", 1)
 		}
 		got, said, _ := b.do(r.method, path, authorization, bytes.NewReader(bomb), "Content-Encoding", "gzip")
 		if got < 400 && !strings.Contains(r.path, "log-") && !strings.Contains(r.path, "/teams/") ||

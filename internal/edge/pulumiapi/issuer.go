@@ -11,10 +11,10 @@ import (
 
 // Issuer is what the edge needs of the service as an OpenID Connect issuer.
 type Issuer interface {
-	// Issuer returns its address; empty: it is none.
-	Issuer() string
-	// IssuerKeys returns the keys that are published.
-	IssuerKeys(ctx context.Context) (workload.Keys, error)
+	// Address returns its address; empty: it is none.
+	Address() string
+	// Keys returns the keys that are published.
+	Keys(ctx context.Context) (workload.Keys, error)
 }
 
 // issuerCache is how long clouds and proxies may keep what the issuer says of itself: far shorter than a key is
@@ -29,9 +29,9 @@ func issuerRoutes() []route {
 		}}
 	}
 	return []route{
-		get(workload.DiscoveryPath, func(c *call) (any, error) { return workload.Discovery(c.edge.Issuer.Issuer()), nil }),
+		get(workload.DiscoveryPath, func(c *call) (any, error) { return workload.Discovery(c.edge.Issuer.Address()), nil }),
 		get(workload.KeysPath, func(c *call) (any, error) {
-			keys, err := c.edge.Issuer.IssuerKeys(c.Context())
+			keys, err := c.edge.Issuer.Keys(c.Context())
 			return workload.Published(keys), err
 		}),
 	}
@@ -39,7 +39,7 @@ func issuerRoutes() []route {
 
 // document answers with a document of the issuer, which may be kept for a while.
 func (c *call) document(document func(*call) (any, error)) (any, error) {
-	if i := c.edge.Issuer; i == nil || i.Issuer() == "" {
+	if i := c.edge.Issuer; i == nil || i.Address() == "" {
 		return nil, deployments.Errorf(deployments.CodeNotFound, "this service is no OpenID Connect issuer: the setting "+
 			"issuer is not set")
 	}

@@ -14,8 +14,8 @@ import (
 // TestAnybodyReadsWhatTheIssuerSaysOfItself reads discovery and keys without a token, and checks a token with them.
 func TestAnybodyReadsWhatTheIssuerSaysOfItself(t *testing.T) {
 	b := newBench(t)
-	b.store.Access.SetIssuer("https://deploy.example.com")
-	b.config.Issuer = b.store.Access
+	b.store.Access.Issuer.SetAddress("https://deploy.example.com")
+	b.config.Issuer = b.store.Access.Issuer
 	b.serve()
 	get := func(path string, into any) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestAnybodyReadsWhatTheIssuerSaysOfItself(t *testing.T) {
 
 func TestAServiceThatIsNoIssuerSaysSo(t *testing.T) {
 	b := newBench(t)
-	for _, issuer := range []Issuer{nil, b.store.Access} {
+	for _, issuer := range []Issuer{nil, b.store.Access.Issuer} {
 		b.config.Issuer = issuer
 		b.serve()
 		for _, path := range []string{workload.DiscoveryPath, workload.KeysPath} {

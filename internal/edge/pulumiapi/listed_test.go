@@ -18,7 +18,7 @@ func TestAPageOfAListIsAnsweredWhateverItsNumbersAre(t *testing.T) {
 	b := newBench(t)
 	for n := 1; n <= 5; n++ {
 		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}, Kind: "up"}
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAnUpdateThatWaitedIsInTheHistoryOnce(t *testing.T) {
 	for version, next := range map[string]string{"1": "", "2": "4", "3": "", "4": ""} {
 		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: version}, Kind: "up",
 			Next: next, Status: "failed"}
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestTheHistoryHasOnlyUpdatesThatBeganAndTimesThatCanBeSubtracted(t *testing
 		{Status: "cancelled", Started: began, Ended: began, Unbegun: true}, // its start was refused
 	} {
 		info.Update, info.Kind = deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n + 1)}, engine.KindUp
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}

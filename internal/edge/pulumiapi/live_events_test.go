@@ -66,11 +66,11 @@ func TestWhatNewerClientsSayInEventsComesBack(t *testing.T) {
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
 		Expires: time.Now().Add(time.Minute)}
 	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
-	if err := b.store.PutInfo(t.Context(), info); err != nil {
+	if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}
 	b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
-		"update-token "+b.server.LeaseToken(l), `{"events":[
+		"update-token "+b.server.Leases.LeaseToken(l), `{"events":[
 			{"sequence":0,"policyEvent":{"policyName":"p","exceptions":[{"id":"EXC-1","reason":"agreed"}]}},
 			{"sequence":1,"resOpFailedEvent":{"metadata":{"op":"create","urn":"u"},"awaited":true}}]}`)
 	var answer apitype.GetUpdateEventsResponse
@@ -96,7 +96,7 @@ func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
 		Expires: time.Now().Add(time.Minute)}
 	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
 	put := func() {
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
 	}
 	write := func(events string) {
 		b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
-			"update-token "+b.server.LeaseToken(l), `{"events":[`+events+`]}`)
+			"update-token "+b.server.Leases.LeaseToken(l), `{"events":[`+events+`]}`)
 	}
 	write(`{"sequence":2,"stdoutEvent":{}},{"sequence":3,"stdoutEvent":{}}`)
 	got := read()

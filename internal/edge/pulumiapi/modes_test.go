@@ -13,7 +13,7 @@ func TestEachRouteIsRefusedInTheModesThatItsMethodNames(t *testing.T) {
 	for _, kind := range []deployments.ModeKind{deployments.ModeMaintenance, deployments.ModeReadOnly} {
 		b := newBench(t)
 		m := deployments.Mode{Kind: kind, Reason: "Temporal is upgraded", Until: time.Now().Add(time.Hour)}
-		if err := b.store.SetMode(t.Context(), m); err != nil {
+		if err := b.store.Organizations.SetMode(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range guarded(t) {
@@ -36,7 +36,7 @@ func TestEachRouteIsRefusedInTheModesThatItsMethodNames(t *testing.T) {
 func TestInMaintenanceNothingBeginsAndWhatHasBegunGoesOn(t *testing.T) {
 	b := newBench(t)
 	const updates = "/api/stacks/acme/shop/dev/"
-	if err := b.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "why",
+	if err := b.store.Organizations.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "why",
 		Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}

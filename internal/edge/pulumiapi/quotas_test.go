@@ -15,7 +15,8 @@ import (
 // limit sets limits of the organization of dev.
 func (b *bench) limit(q deployments.Quota) {
 	b.Helper()
-	if err := b.store.SetQuota(b.Context(), deployments.QuotaChange{Organization: dev.Organization, Set: q}); err != nil {
+	change := deployments.QuotaChange{Organization: dev.Organization, Set: q}
+	if err := b.store.Organizations.SetQuota(b.Context(), change); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -92,7 +93,7 @@ func TestTheStockCLIIsToldThatItsUpdateWaitsForOthersOfItsOrganization(t *testin
 	if said := warning("update"); said != "" {
 		t.Errorf("with a place, it is warned: %s", said)
 	}
-	if why, err := b.store.PlaceUpdate(t.Context(), other); err != nil || why != "" {
+	if why, err := b.store.Organizations.PlaceUpdate(t.Context(), other); err != nil || why != "" {
 		t.Fatal(why, err)
 	}
 	if _, err := b.store.Claim(t.Context(), statestore.Claimant{Update: other, Writer: "w"}); err != nil {

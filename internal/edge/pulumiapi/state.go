@@ -7,7 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -42,7 +42,7 @@ func (e exported) parts() ([][]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if value = statestore.WithBase64(value); name == secretsMember {
+			if value = stacksecrets.WithBase64(value); name == secretsMember {
 				value = e.section
 			}
 			if len(deployment) > 1 {
@@ -149,7 +149,7 @@ func (e exported) outputs(root []byte) rootOutputs {
 	if e.section == nil {
 		return rootOutputs{rawjson.Member(root, "outputs"), rawjson.Member(e.Deployment, secretsMember)}
 	}
-	return rootOutputs{statestore.WithBase64(rawjson.Member(root, "outputs")), e.section}
+	return rootOutputs{stacksecrets.WithBase64(rawjson.Member(root, "outputs")), e.section}
 }
 
 // rootOutputs is apitype.StackOutputsResponse, whose values nobody looks at.

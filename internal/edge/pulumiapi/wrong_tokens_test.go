@@ -65,7 +65,7 @@ func TestNoSecretOfACallIsInALog(t *testing.T) {
 	}
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
 		Expires: time.Now().Add(time.Hour)}
-	lease := b.server.LeaseToken(l)
+	lease := b.server.Leases.LeaseToken(l)
 	const guess, plain, jwt = "a-guessed-token-text", "the plain text of a secret", "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	for _, r := range routes() {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Appender stores the parts of event logs.
 type Appender interface {
 	// AppendEvents stores one part, as Encode returns it.
-	AppendEvents(ctx context.Context, p statestore.Part, data []byte) error
+	AppendEvents(ctx context.Context, p updates.Part, data []byte) error
 }
 
 // RunStream is the stream that the Run of an update writes: part N is written by its save number N. The part after the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/redaction"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -179,7 +179,7 @@ func (o *Output) Flush(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		part := statestore.Part{Update: o.update, Stream: o.stream, Number: o.number + 1}
+		part := updates.Part{Update: o.update, Stream: o.stream, Number: o.number + 1}
 		if err := o.store.AppendEvents(ctx, part, data); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 )
@@ -19,7 +19,7 @@ type closedStore struct {
 	events []deployments.WatchEvent
 }
 
-func (s *closedStore) AppendEvents(_ context.Context, _ statestore.Part, data []byte) error {
+func (s *closedStore) AppendEvents(_ context.Context, _ updates.Part, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.open {

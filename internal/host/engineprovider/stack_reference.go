@@ -183,7 +183,7 @@ func (p *engineProvider) current(
 	}
 	c, err = p.store.Checkpoint(ctx, name, head.Version, p.request.Secrets)
 	if statestore.NeedsKey(err) {
-		c, err = p.store.WithoutSecrets(ctx, name, head.Version)
+		c, err = p.store.Checkpoint(ctx, name, head.Version, statestore.WithoutSecrets)
 		return c, true, err
 	}
 	return c, false, err

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -23,7 +24,7 @@ type Update struct {
 	Base     int // the version of the stack from which it starts
 	Request  deployments.UpdateRequest
 	StackID  string
-	Identity statestore.StackIdentity
+	Identity identities.Identity
 	Store    *statestore.Store
 	Values   *bags.Codec
 	Own      stackkeys.Settings

@@ -6,12 +6,12 @@ import (
 
 	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 func TestEveryCreateHasAMarkOfItsOwn(t *testing.T) {
-	rules := New(&hosted.Update{Identity: statestore.StackIdentity{Text: "stack", Marks: []byte("key")}}, nil)
+	rules := New(&hosted.Update{Identity: identities.Identity{Text: "stack", Marks: []byte("key")}}, nil)
 	first := rules.Mark([]byte{1})
 	if first != rules.Mark([]byte{1}) || !IsMark(first) {
 		t.Errorf("it is %q, and then %q", first, rules.Mark([]byte{1}))

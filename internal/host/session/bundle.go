@@ -27,7 +27,7 @@ func (a *Sessions) unpack(ctx context.Context, s *Session, dir string) (string, 
 	var manifest deployments.Manifest
 	var err error
 	if bundle != "" {
-		if manifest, err = a.Store.Bundle(ctx, stack, bundle); err != nil {
+		if manifest, err = a.Store.Programs.Bundle(ctx, stack, bundle); err != nil {
 			return "", nil, err
 		}
 	}
@@ -135,7 +135,7 @@ func (a *Sessions) fetchFile(ctx context.Context, f deployments.File, files unpa
 	if !filepath.IsLocal(path) {
 		return deployments.Errorf(deployments.CodeInvalid, "the bundle has a file %q outside the project", f.Path)
 	}
-	data, err := a.Store.File(ctx, files.session.update.StackName, f.Digest)
+	data, err := a.Store.Programs.File(ctx, files.session.update.StackName, f.Digest)
 	if err != nil {
 		return err
 	}

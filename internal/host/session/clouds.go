@@ -49,7 +49,7 @@ func (a *Sessions) openTokens(ctx context.Context, s *Session) error {
 	if p == nil || p.Clouds.Empty() {
 		return nil
 	}
-	t := &workloadTokens{session: s, issuer: a.Store.Access.Issuer(), keys: a.Store.Access.IssuerKeys,
+	t := &workloadTokens{session: s, issuer: a.Store.Access.Issuer.Address(), keys: a.Store.Access.Issuer.Keys,
 		warn:    func(text string) { s.log.Put(warning(text)) },
 		stopped: make(chan struct{})}
 	if t.issuer == "" {

@@ -32,7 +32,7 @@ var testClouds = deployments.Clouds{AWS: &deployments.AWSRole{Role: "arn:aws:iam
 // setClouds makes the service an issuer, and gives the profile aws clouds.
 func (h *house) setClouds(c deployments.Clouds) {
 	h.t.Helper()
-	h.store.Access.SetIssuer(testIssuer)
+	h.store.Access.Issuer.SetAddress(testIssuer)
 	_, err := h.store.Access.ChangeProfile(h.t.Context(), deployments.ProfileChange{
 		Organization: testStack.Organization, Name: "aws", Stacks: &[]string{"*/dev"}, Clouds: c})
 	if err != nil {
@@ -192,7 +192,7 @@ func TestATokenIsSecretInStatesAndLogs(t *testing.T) {
 
 func TestAnUpdateWhoseProfileHasNoCloudsHasNoToken(t *testing.T) {
 	h := newHouse(t)
-	h.store.Access.SetIssuer(testIssuer)
+	h.store.Access.Issuer.SetAddress(testIssuer)
 	h.setProfile([]string{"*/dev"}, deployments.ProfileVariable{Name: "AWS_ACCESS_KEY_ID", Value: "of-the-profile"})
 	h.claim(deployments.UpdateRequest{Config: useProfile, Environment: []string{"AWS_PROFILE=shell"}})
 	s := h.sessions.Find(h.update)

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 var testStack = deployments.StackName{Organization: "organization", Project: "test", Stack: "dev"}
@@ -70,12 +71,12 @@ func (h *house) uploadBelow(files map[string]string, dir string) string {
 		sum := sha256.Sum256([]byte(content))
 		digest := "sha256:" + hex.EncodeToString(sum[:])
 		m.Files = append(m.Files, deployments.File{Path: path, Digest: digest, Mode: 0o600, Size: int64(len(content))})
-		if err := h.store.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
+		if err := h.store.Programs.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 	slices.SortFunc(m.Files, func(a, b deployments.File) int { return strings.Compare(a.Path, b.Path) })
-	bundle, err := h.store.PutManifest(h.t.Context(), testStack, m)
+	bundle, err := h.store.Programs.PutManifest(h.t.Context(), testStack, m)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -134,13 +135,14 @@ func (h *house) setProfile(stacks []string, set ...deployments.ProfileVariable) 
 // log returns the update's event log, as text.
 func (h *house) log() string {
 	h.t.Helper()
-	streams, err := h.store.Streams(h.t.Context(), h.update)
+	streams, err := h.store.Updates.Streams(h.t.Context(), h.update)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var text strings.Builder
 	for _, stream := range streams {
-		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1}, 100)
+		parts, err := h.store.Updates.ReadEvents(h.t.Context(),
+			updates.Part{Update: h.update, Stream: stream, Number: 1}, 100)
 		if err != nil {
 			h.t.Fatal(err)
 		}

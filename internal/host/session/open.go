@@ -57,7 +57,7 @@ func (a *Sessions) Hosted(ctx context.Context, u deployments.UpdateName, base in
 	case queue != "":
 		return nil, failure.NotStarted("updates of " + u.Organization + " are hosted by its own workers alone")
 	}
-	request, err := a.Store.Request(ctx, u)
+	request, err := a.Store.Updates.Request(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (a *Sessions) fill(ctx context.Context, s *Session) error {
 	if err := a.openTokens(ctx, s); err != nil {
 		return err
 	}
-	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
+	s.log = eventlog.NewOutput(a.Store.Updates, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
 	if err := a.openHost(s); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Session) readConfig() (err error) {
 // fillFromStore reads what the store has of the update and its stack.
 func (a *Sessions) fillFromStore(ctx context.Context, s *Session) (err error) {
 	if s.again {
-		if s.answered, err = a.Store.Answered(ctx, s.update); err != nil {
+		if s.answered, err = a.Store.Updates.Answered(ctx, s.update); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (a *Sessions) fillFromStore(ctx context.Context, s *Session) (err error) {
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
-	s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName)
+	s.identity, err = a.Store.Identities.Of(ctx, s.update.StackName)
 	return err
 }
 
@@ -361,8 +361,8 @@ func (a *Sessions) Elsewhere(ctx context.Context, organization string) (string, 
 	if slices.Contains(a.Organizations, organization) {
 		return "", nil
 	}
-	queue, err := a.Store.TaskQueue(ctx, organization)
-	if err == nil && queue == a.Store.SharedTaskQueue() && len(a.Organizations) == 0 {
+	queue, err := a.Store.Organizations.TaskQueue(ctx, organization)
+	if err == nil && queue == a.Store.Organizations.SharedTaskQueue() && len(a.Organizations) == 0 {
 		queue = ""
 	}
 	return queue, err

@@ -40,7 +40,7 @@ func (a *Sessions) openPlugins(s *Session, env []string) (
 	}
 	token, _ := process.Variable(env, "GITHUB_TOKEN")
 	s.plugins = &pluginSource{session: s, noted: map[string]bool{}, fetcher: plugins.Fetcher{
-		Network: a.Plugins, Lock: lock, Shared: a.Store.PluginArchives(s.update.Organization),
+		Network: a.Plugins, Lock: lock, Shared: a.Store.Programs.PluginArchives(s.update.Organization),
 		Dir: s.box.Plugins(), Token: token,
 	}}
 	return s.plugins.fetch, nil

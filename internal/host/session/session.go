@@ -28,6 +28,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -38,7 +39,7 @@ import (
 // can be rebuilt from the stored request. It is safe for concurrent use.
 type Session struct {
 	update    deployments.UpdateName
-	identity  statestore.StackIdentity
+	identity  identities.Identity
 	stackID   string
 	request   deployments.UpdateRequest
 	granted   int // steps at a time

@@ -20,7 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/properties"
 	"github.com/deployctl/deployctl/internal/values/token"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -51,20 +51,20 @@ type attempt struct {
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 	evidence  *engine.Evidence   // what the error of a call tells that is to be repeated; nil if it was said by its type
 
-	rule     *lookup.Finder        // how its create is found; nil without one
-	noted    statestore.CreateMark // the mark that an attempt of this create has recorded
-	place    settlerule.Mark       // where its resource bears a mark; zero without a place
-	noRule   string                // why no rule can be used; empty if there is none
-	unfound  string                // why exists has found nothing
-	askedBy  string                // the id by which look has found a resource; that of the resource may be another
-	realID   string                // that of what exists has found
-	provider *pluginhost.Provider  // the provider that is called
-	views    *pluginhost.Views     // what the provider publishes during its last call; nil before the first
-	until    time.Time             // the deadline of the call
-	overdue  bool                  // the call was not answered by the deadline and still runs
-	sent     bool                  // the call was sent, so it may have had an effect
-	keeping  atomic.Bool           // the call was answered, and its result is being stored
-	over     chan struct{}         // closed when the attempt can have no further effect or result
+	rule     *lookup.Finder       // how its create is found; nil without one
+	noted    creates.Mark         // the mark that an attempt of this create has recorded
+	place    settlerule.Mark      // where its resource bears a mark; zero without a place
+	noRule   string               // why no rule can be used; empty if there is none
+	unfound  string               // why exists has found nothing
+	askedBy  string               // the id by which look has found a resource; that of the resource may be another
+	realID   string               // that of what exists has found
+	provider *pluginhost.Provider // the provider that is called
+	views    *pluginhost.Views    // what the provider publishes during its last call; nil before the first
+	until    time.Time            // the deadline of the call
+	overdue  bool                 // the call was not answered by the deadline and still runs
+	sent     bool                 // the call was sent, so it may have had an effect
+	keeping  atomic.Bool          // the call was answered, and its result is being stored
+	over     chan struct{}        // closed when the attempt can have no further effect or result
 }
 
 // end marks the attempt as over: it can have no further effect or result.

@@ -166,7 +166,7 @@ func (at *attempt) first(ctx context.Context) bool {
 
 // noteAbsence records that what a rule looks for did not exist before the call.
 func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder) error {
-	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
+	return at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
 		at.session.update.Number())
 }
 
@@ -177,7 +177,7 @@ func (at *attempt) sawAbsence(ctx context.Context, f *lookup.Finder) (bool, erro
 	if len(at.step.Seed) == 0 || !f.Accepts(settlerule.Absence) {
 		return false, nil
 	}
-	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(), at.step.Since)
+	return at.session.store.Creates.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(), at.step.Since)
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {

@@ -89,7 +89,7 @@ func (at *attempt) settleMade(ctx context.Context, p *pluginhost.Provider) (engi
 	if at.round > 0 || len(at.step.Seed) == 0 {
 		return engine.StepFinished{}, false, nil
 	}
-	id, err := at.session.store.Made(ctx, at.session.update.StackName, at.step.Seed)
+	id, err := at.session.store.Creates.Made(ctx, at.session.update.StackName, at.step.Seed)
 	if err != nil || id == "" {
 		return engine.StepFinished{}, false, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -27,7 +27,7 @@ func (at *attempt) mark() string { return cmp.Or(at.noted.Text, at.session.rules
 // readMark reads which mark an attempt of this create has noted, also one of an earlier update.
 func (at *attempt) readMark(ctx context.Context) (err error) {
 	if len(at.step.Seed) > 0 {
-		at.noted, err = at.session.store.NotedMark(ctx, at.session.update.StackName, at.step.Seed)
+		at.noted, err = at.session.store.Creates.NotedMark(ctx, at.session.update.StackName, at.step.Seed)
 	}
 	return err
 }
@@ -91,14 +91,14 @@ func (at *attempt) noteMark(ctx context.Context, inputs resource.PropertyMap) er
 	if at.step.Preview || len(at.step.Seed) == 0 {
 		return nil
 	}
-	has := statestore.CreateMark{}
+	has := creates.Mark{}
 	for _, place := range []string{at.noted.Place, at.place.String()} {
 		if m, err := settlerule.ParseMark(place); err == nil && has.Text == "" && at.markIn(m, inputs) != "" {
-			has = statestore.CreateMark{Place: place, Text: at.mark()}
+			has = creates.Mark{Place: place, Text: at.mark()}
 		}
 	}
 	if has == at.noted {
 		return nil
 	}
-	return at.session.store.NoteMark(ctx, at.session.update.StackName, at.step.Seed, has)
+	return at.session.store.Creates.NoteMark(ctx, at.session.update.StackName, at.step.Seed, has)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -27,7 +28,7 @@ import (
 // Steps make the steps of an update. They are safe for concurrent use.
 type Steps struct {
 	update    deployments.UpdateName
-	identity  statestore.StackIdentity
+	identity  identities.Identity
 	stackID   string
 	request   deployments.UpdateRequest
 	base      int

@@ -15,11 +15,11 @@ func (s *Steps) leaveOutcome(ctx context.Context, round int, step engine.Step, r
 		if there, err := s.store.IsStack(ctx, s.update.StackName, s.stackID); err != nil || !there {
 			return err
 		}
-		return s.store.PutOutcome(ctx, s.update, round, result)
+		return s.store.Updates.PutOutcome(ctx, s.update, round, result)
 	})
 	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
 		_ = failure.Persist(ctx, failure.MayPass, func() error {
-			return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
+			return s.store.Creates.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
 		})
 	}
 }
@@ -33,7 +33,7 @@ func isCreate(s engine.Step) bool {
 // that had its effect.
 func (s *Steps) leftOutcome(ctx context.Context, op, last int) (engine.StepFinished, bool, error) {
 	for round := last; round > 0; round-- {
-		left, err := s.store.Outcome(ctx, s.update, op, round)
+		left, err := s.store.Updates.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err
 		}

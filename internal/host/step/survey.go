@@ -62,7 +62,7 @@ func (s *Steps) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 			known.has[key] = append(known.has[key], stored{state.URN, state.Provider})
 		}
 	}
-	if known.next, err = s.store.Generations(ctx, s.update.StackName); err != nil {
+	if known.next, err = s.store.Identities.Generations(ctx, s.update.StackName); err != nil {
 		return nil, failure.Internal(err)
 	}
 	s.surveyed = known

@@ -23,6 +23,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -284,7 +285,13 @@ func (p *preparation) pack(ctx context.Context) (gitsource.Packed, error) {
 	settings := p.deployment.Settings
 	passphrase, _ := process.Variable(environmentOf(settings), passphraseVariable)
 	return p.starter().Pack(ctx, gitsource.PackOrder{Root: p.root, Dir: settings.Git().RepoDir,
-		Stack: p.deployment.Name.StackName, Passphrase: passphrase}, p.Store)
+		Stack: p.deployment.Name.StackName, Passphrase: passphrase}, packedFor{p.Store.Secrets, p.Store.Programs})
+}
+
+// packedFor takes what is packed, and decrypts what that needs.
+type packedFor struct {
+	*stacksecrets.Store
+	deployments.Bundles
 }
 
 const passphraseVariable = "PULUMI_CONFIG_PASSPHRASE"

@@ -103,7 +103,7 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	if found, err := a.ahead(ctx, n); err != nil || found.why != "" {
 		return found, err
 	}
-	if mode, err := a.Store.Mode(ctx); err != nil || mode.Holds() != "" {
+	if mode, err := a.Store.Organizations.Mode(ctx); err != nil || mode.Holds() != "" {
 		return turn{why: "Waiting: " + mode.Holds() + ".", look: laterLook}, err
 	}
 	settings, err := a.Store.Jobs.DeploymentSettings(ctx, n.StackName)

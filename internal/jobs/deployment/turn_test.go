@@ -174,7 +174,7 @@ func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 
 func TestADeploymentWaitsForTheEndOfMaintenance(t *testing.T) {
 	q := newQueue(t, 1)
-	must(t, q.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
+	must(t, q.store.Organizations.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
 		Reason: "Temporal is upgraded", Until: time.Now().Add(time.Hour)}))
 	why, pause := q.look(1, "")
 	if !strings.Contains(why, "in maintenance until") || !strings.Contains(why, "Temporal is upgraded") || pause <= 0 {
@@ -183,7 +183,7 @@ func TestADeploymentWaitsForTheEndOfMaintenance(t *testing.T) {
 	if status, lines := q.is(1); status != deployments.DeploymentAccepted || lines != 1 {
 		t.Errorf("it is %s, with %d lines", status, lines)
 	}
-	must(t, q.store.SetMode(t.Context(), deployments.Mode{}))
+	must(t, q.store.Organizations.SetMode(t.Context(), deployments.Mode{}))
 	if why, _ := q.look(1, why); why != "" {
 		t.Errorf("it still waits: %q", why)
 	}

@@ -100,8 +100,8 @@ func TestARunOfAScheduleWaitsForTheEndOfMaintenance(t *testing.T) {
 	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	if err == nil {
-		err = store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded",
-			Until: time.Now().Add(time.Hour)})
+		err = store.Organizations.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
+			Reason: "Temporal is upgraded", Until: time.Now().Add(time.Hour)})
 	}
 	if err != nil {
 		t.Fatal(err)

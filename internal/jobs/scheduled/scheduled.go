@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -44,7 +45,7 @@ const (
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
 func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	switch mode, err := a.Store.Mode(ctx); {
+	switch mode, err := a.Store.Organizations.Mode(ctx); {
 	case err != nil:
 		return deployments.Accepted{}, failure.Of(err)
 	case mode.Holds() != "": // the run waits
@@ -152,7 +153,7 @@ func (a *Activities) ended(ctx context.Context, u deployments.UpdateName) (deplo
 	if _, err := a.Store.Head(ctx, u.StackName); err != nil {
 		return deployments.UpdateInfo{}, err // its stack was removed
 	}
-	info, err := a.Store.Info(ctx, u)
+	info, err := a.Store.Updates.Info(ctx, u)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		err = nil
 	}
@@ -199,7 +200,7 @@ func (a *Activities) tellDrift(ctx context.Context, d deployments.Drift) error {
 	if d.Remediation != nil {
 		u = *d.Remediation
 	}
-	info, err := a.Store.Info(ctx, u)
+	info, err := a.Store.Updates.Info(ctx, u)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
 		return nil // it is no longer kept
 	}
@@ -227,9 +228,9 @@ func (a *Activities) changedSince(ctx context.Context, in deployments.DriftRepor
 // eventLog returns the projection of the event log of an ended update.
 func (a *Activities) eventLog(ctx context.Context, u deployments.UpdateName) (*projection.State, error) {
 	state := projection.NewState()
-	next := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
+	next := updates.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 	for state.End == nil {
-		parts, err := a.Store.ReadEvents(ctx, next, partsAtOnce)
+		parts, err := a.Store.Updates.ReadEvents(ctx, next, partsAtOnce)
 		if err != nil {
 			return nil, err
 		}

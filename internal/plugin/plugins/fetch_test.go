@@ -112,7 +112,7 @@ func (f *Fetcher) holds(t *testing.T, fetched Fetched, content string) {
 
 func TestAPluginIsDownloadedOnceAndThenTakenFromTheMachineAndFromTheBucket(t *testing.T) {
 	p, store := newPublisher(t, "first"), newBucket(t)
-	one, two := machine(t, store.PluginArchives("shop")), machine(t, store.PluginArchives("shop"))
+	one, two := machine(t, store.Programs.PluginArchives("shop")), machine(t, store.Programs.PluginArchives("shop"))
 	p.fails = 1
 	fetched, err := one.Fetch(t.Context(), p.acme())
 	must(t, err)
@@ -130,7 +130,7 @@ func TestAPluginIsDownloadedOnceAndThenTakenFromTheMachineAndFromTheBucket(t *te
 		}
 		f.holds(t, again, "first")
 	}
-	stranger := machine(t, store.PluginArchives("other"))
+	stranger := machine(t, store.Programs.PluginArchives("other"))
 	stranger.Network.silence = time.Millisecond // between attempts
 	if got, err := stranger.Fetch(t.Context(), p.acme()); err == nil {
 		t.Errorf("another organization gets %+v", got)
@@ -139,7 +139,7 @@ func TestAPluginIsDownloadedOnceAndThenTakenFromTheMachineAndFromTheBucket(t *te
 
 func TestThoseWhoNeedAPluginAtTheSameTimeDownloadItOnce(t *testing.T) {
 	p := newPublisher(t, "first")
-	f := machine(t, newBucket(t).PluginArchives("shop"))
+	f := machine(t, newBucket(t).Programs.PluginArchives("shop"))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -167,7 +167,7 @@ func TestAnArchiveWithAnotherDigestIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, store := newPublisher(t, "first"), newBucket(t)
-			f := machine(t, store.PluginArchives("shop"))
+			f := machine(t, store.Programs.PluginArchives("shop"))
 			if _, err := f.Fetch(t.Context(), p.acme()); err != nil { // without knowing better
 				t.Fatal(err)
 			}
@@ -189,11 +189,12 @@ func TestAnArchiveWithAnotherDigestIsRefused(t *testing.T) {
 
 func TestWhatAnAddressServedFirstIsWhatItMustServe(t *testing.T) {
 	p, objects := newPublisher(t, "first"), &bucket.Memory{}
-	now := openBucket(t, objects, time.Now).PluginArchives("shop")
+	now := openBucket(t, objects, time.Now).Programs.PluginArchives("shop")
 	if _, err := machine(t, now).Fetch(t.Context(), p.acme()); err != nil {
 		t.Fatal(err)
 	}
-	later := openBucket(t, objects, func() time.Time { return time.Now().AddDate(1, 0, 0) }).PluginArchives("shop")
+	afterAYear := openBucket(t, objects, func() time.Time { return time.Now().AddDate(1, 0, 0) })
+	later := afterAYear.Programs.PluginArchives("shop")
 	must(t, later.Collect(t.Context(), 24*time.Hour))
 	p.publish(t, "second")
 	if got, err := machine(t, later).Fetch(t.Context(), p.acme()); err == nil {
@@ -284,7 +285,7 @@ func TestTheNewestVersionIsAskedForOnceADay(t *testing.T) {
 			}
 			return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(`{"tag_name": "` + release + `"}`))}
 		})
-		f := machine(t, openBucket(t, objects, func() time.Time { return at }).PluginArchives("shop"))
+		f := machine(t, openBucket(t, objects, func() time.Time { return at }).Programs.PluginArchives("shop"))
 		version, err := f.newest(t.Context(), d, Request{Plugin: Plugin{Kind: apitype.ResourcePlugin, Name: "acme"}})
 		if err != nil {
 			return "none"

@@ -212,7 +212,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		return err
 	}
 	defer node.close()
-	codec.follow(node.store.Keyring())
+	codec.follow(node.store.Keys.Ring())
 	listener, err := grpcapi.Listen(server.Status.APIAddress, server.TLS)
 	if err != nil {
 		return err

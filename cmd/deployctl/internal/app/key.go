@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/keys"
 	"github.com/deployctl/deployctl/worker"
 	"github.com/urfave/cli/v2"
 )
@@ -97,7 +98,7 @@ func runKeyLs(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	keys, err := store.Keys(ctx, d.howFar())
+	keys, err := store.Keys.List(ctx, d.howFar())
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func runKeyRotate(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	key, err := store.RotateKeys(ctx)
+	key, err := store.Keys.Rotate(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func runKeyReseal(ctx context.Context, d *devCall) error {
 }
 
 func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
-	done, err := store.Reseal(ctx, d.howFar())
+	done, err := store.Keys.Reseal(ctx, d.howFar())
 	d.say("Objects of the bucket that were resealed: %d.", done.Sealed)
 	for _, key := range done.Damaged {
 		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be decrypted, and stays as it is\n", key)
@@ -147,7 +148,7 @@ func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
 
 // howFar returns what prints on stderr how many objects of the bucket are done, after a while and then every tellEvery,
 // as a long update does.
-func (d *devCall) howFar() statestore.Tally {
+func (d *devCall) howFar() keys.Tally {
 	begun := time.Now()
 	return every(tellEvery, begun, func(done, of int) {
 		_, _ = fmt.Fprintf(d.Err, "%s: %d of %d objects done, %s\n", d.flags.Command.FullName(), done, of,
@@ -158,7 +159,7 @@ func (d *devCall) howFar() statestore.Tally {
 const tellEvery = 15 * time.Second
 
 // every returns a tally that is passed on when the interval is over since begun, and since it was passed on last.
-func every(interval time.Duration, begun time.Time, tell statestore.Tally) statestore.Tally {
+func every(interval time.Duration, begun time.Time, tell keys.Tally) keys.Tally {
 	last := begun
 	return func(done, of int) {
 		if now := time.Now(); now.Sub(last) >= interval {
@@ -183,7 +184,7 @@ func offers(ctx context.Context, s *console.Env, place string, flags *cli.Contex
 		return nil
 	}
 	var ids []string
-	for _, key := range store.Keyring().Keys().Sealing {
+	for _, key := range store.Keys.Ring().Keys().Sealing {
 		if !key.Retired.IsZero() {
 			ids = append(ids, key.ID().String()+"\treplaced "+day(key.Retired))
 		}
@@ -202,7 +203,7 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 		return err
 	}
 	defer connection.Close()
-	for _, key := range connection.Store.Keyring().Keys().Sealing {
+	for _, key := range connection.Store.Keys.Ring().Keys().Sealing {
 		if key.ID().String() != id || key.Retired.IsZero() {
 			continue
 		}
@@ -215,7 +216,7 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 				"in Temporal: %s", id, day(key.Retired), needed)
 		}
 	}
-	if err := connection.Store.DropKey(ctx, id, d.howFar()); err != nil {
+	if err := connection.Store.Keys.Drop(ctx, id, d.howFar()); err != nil {
 		return err
 	}
 	d.say("Deleted the key %s.", id)

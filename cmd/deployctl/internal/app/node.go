@@ -56,7 +56,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Hosts:      in.metrics.hosts(),
 		Deployment: in.temporal.deployment,
 	}
-	connection.Store.Access.SetIssuer(in.issuer)
+	connection.Store.Access.Issuer.SetAddress(in.issuer)
 	audit := connection.Store.Access.OpenAudit(in.log)
 	audit.Failed = in.metrics.auditFailed()
 	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()

@@ -32,7 +32,7 @@ func runOrganizationLs(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	dedicated, err := store.ListDedicated(ctx)
+	dedicated, err := store.Organizations.ListDedicated(ctx)
 	if err != nil {
 		return err
 	}

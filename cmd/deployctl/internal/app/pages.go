@@ -56,8 +56,8 @@ func (n *node) addConsole(ctx context.Context, c *pulumiapi.Config) error {
 		return nil
 	}
 	k, err := console.New(ctx, console.Config{Service: n.stock, Authority: c.Authority, Auditor: n.audit, Memory: c.Memory,
-		Calls: c.Calls, Box: n.store.Keyring().Box(console.Purpose), Temporal: n.pages.temporal, TokenHint: n.pages.tokenHint,
-		Tracing: c.Tracing, Log: c.Log, Counted: c.Counted})
+		Calls: c.Calls, Box: n.store.Keys.Ring().Box(console.Purpose), Temporal: n.pages.temporal,
+		TokenHint: n.pages.tokenHint, Tracing: c.Tracing, Log: c.Log, Counted: c.Counted})
 	if err == nil {
 		c.Console = k
 	}

@@ -50,7 +50,7 @@ func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumia
 		<-ctx.Done()
 		return nil
 	}
-	c.Service, c.Auditor, c.Issuer = n.stock, n.audit, n.store.Access
+	c.Service, c.Auditor, c.Issuer = n.stock, n.audit, n.store.Access.Issuer
 	if err := n.addConsole(ctx, &c); err != nil {
 		_ = listener.Close() // nobody was served
 		return err
