@@ -129,7 +129,8 @@ FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activ
 	internal/values/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/plugin/intake:FuzzFrames internal/plugin/intake:FuzzValues \
 	internal/settle/settlerule:FuzzRules internal/settle/stackkeys:FuzzValues \
 	catalogue:FuzzMapping internal/service:FuzzCron internal/service/identity:FuzzIssuers internal/plugin/plugins:FuzzLocks \
-	internal/plugin/plugins:FuzzArchives internal/host/policies:FuzzConfigurations internal/project/pythonproject:FuzzProjects \
+	internal/plugin/plugins:FuzzArchives internal/host/policies:FuzzConfigurations internal/host/session:FuzzManifests \
+	internal/host/lookup:FuzzDeclarations internal/project/pythonproject:FuzzProjects \
 	internal/project/npmworkspace:FuzzWorkspaces internal/host/assets:FuzzAnswers internal/sys/outbound:FuzzURLs worker:FuzzPayloads
 
 fuzz: ## each protocol that programs and plugins speak, a minute of processor time; findings stay in testdata/fuzz

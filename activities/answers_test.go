@@ -13,23 +13,6 @@ import (
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
-// tokens are those of what is kept.
-func (l *answers) tokens() (all []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for token := range l.byToken {
-		all = append(all, token)
-	}
-	return all
-}
-
-// accepted tells that Temporal has accepted all ends.
-func (l *answers) accepted() {
-	for _, token := range l.tokens() {
-		Reported(&Activities{answers: l}, []byte(token), nil)
-	}
-}
-
 // inquire asks the worker about a lost attempt in a round, as its own host and as another one does.
 func (h *house) inquire(s engine.Step, round int) engine.StepFinished {
 	h.t.Helper()
@@ -71,10 +54,6 @@ func TestAWorkerRemembersWhatItCouldNotReport(t *testing.T) {
 			if got := h.inquire(step, 1); got.Outcome != c.outcome || got.ID != made.ID {
 				t.Errorf("it remembers %+v of %+v", got, made)
 			}
-			h.acts.answers.accepted()
-			if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
-				t.Errorf("what was reported is kept: %v", left.tokens())
-			}
 		})
 	}
 }
@@ -88,17 +67,11 @@ func TestWhatTemporalDidNotAcceptIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, token := range h.acts.answers.tokens() {
-		Reported(h.acts, []byte(token), errors.New("the activity has timed out"))
-	}
+	h.reported(errors.New("the activity has timed out"))
 	waittest.Until(t, "the outcome is stored", func() bool {
 		left, err := h.store.Updates.Outcome(t.Context(), h.update, step.Op, 1)
 		return err == nil && left != nil && left.ID == made.ID
 	})
-	Forget(t.Context(), h.acts, h.update)
-	if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
-		t.Errorf("after the end of its workflow it is kept: %v", left.tokens())
-	}
 }
 
 // If all is lost that is known of a stack, the first update of the one that is made again in its place has the same
@@ -136,9 +109,7 @@ func TestThatThereWasNoEffectIsTrueOnlyUntilTheNextAttempt(t *testing.T) {
 	h.unheard = true
 	busy := h.create(texts("name", "n", "do", "busy"))
 	_, _ = h.step(busy, 1)
-	for _, token := range h.acts.answers.tokens() {
-		Reported(h.acts, []byte(token), errors.New("no connection"))
-	}
+	h.reported(errors.New("no connection"))
 	dies := h.create(texts("name", "n", "do", "die-after"))
 	if _, err := h.step(dies, 1); errorType(err) != deployments.ErrorUnknownOutcome {
 		t.Fatal(err)
@@ -176,7 +147,7 @@ func TestAnotherWorkerIsAnsweredOnceTheCallHasReturned(t *testing.T) {
 	h.awaitHang()
 	inquired := make(chan engine.StepFinished, 1)
 	go func() { inquired <- h.inquire(step, 1) }()
-	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	if result, got := <-done, <-inquired; got.Outcome != engine.OutcomeDone || got.ID != result.ID {
@@ -193,9 +164,7 @@ func TestAnAnswerThatComesAfterTheUpdateIsFoundByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, token := range h.acts.answers.tokens() {
-		Reported(h.acts, []byte(token), errors.New("the workflow is closed"))
-	}
+	h.reported(errors.New("the workflow is closed"))
 	waittest.Until(t, "what was made is stored", func() bool {
 		id, err := h.store.Creates.Made(t.Context(), testStack, seedOf(thingURN))
 		return err == nil && id == made.ID
@@ -220,28 +189,5 @@ func TestAnAnswerThatComesAfterTheUpdateIsFoundByTheNext(t *testing.T) {
 	}
 	if found := settle(); found.Outcome != engine.OutcomeAbsent {
 		t.Errorf("once somebody has deleted it, the next update finds %+v", found)
-	}
-}
-
-// A step may end, and so be remembered, after its update was forgotten.
-func TestAnAnswerThatComesAfterItsUpdateWasForgottenIsForgottenNext(t *testing.T) {
-	t.Parallel()
-	h := bench(t, nil)
-	h.unheard = true
-	if _, err := h.step(h.create(texts("name", "n")), 1); err != nil {
-		t.Fatal(err)
-	}
-	tokens := h.acts.answers.tokens()
-	late := h.acts.answers.byToken[tokens[0]]
-	Forget(t.Context(), h.acts, h.update)
-	if hosted := Hosted(h.acts); len(hosted) != 0 {
-		t.Fatalf("it hosts %v", hosted)
-	}
-	h.acts.answers.keep(late)
-	for _, u := range Hosted(h.acts) {
-		Forget(t.Context(), h.acts, u)
-	}
-	if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
-		t.Errorf("it is kept: %v", left.tokens())
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/redaction"
@@ -31,14 +32,14 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	})
 	reading.Go(func() error { a.expect(reads, name.Organization); return nil })
 	if err := reading.Wait(); err != nil {
-		return deployments.Head{}, failureAtOnce(err)
+		return deployments.Head{}, failure.AtOnce(err)
 	}
 	var err error
 	head := h.Contract(name)
 	head.Next = next
 	if a.Unseen != nil {
 		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
-			return head, failureAtOnce(err)
+			return head, failure.AtOnce(err)
 		}
 	}
 	if head.Active != nil {
@@ -54,7 +55,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 // head. Claiming twice with the same number is the same as claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
-	return claimed, failureAtOnce(err)
+	return claimed, failure.AtOnce(err)
 }
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -62,7 +63,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if r.Lease != nil || r.Submitted == nil {
 		return deployments.Claimed{}, notSubmitted(u)
 	}
-	full := a.roomFor(ctx, u)
+	full := a.sessions.RoomFor(ctx, u)
 	asked, err := a.ask(ctx, in, full == nil)
 	if err != nil || asked.queue != "" {
 		return deployments.Claimed{Queue: asked.queue}, err
@@ -71,7 +72,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, full
 	}
 	if asked.held != "" {
-		return deployments.Claimed{}, Postponed(ctx, asked.held, longestHold)
+		return deployments.Claimed{}, failure.Later(ctx, asked.held, longestHold)
 	}
 	if asked.refused != nil {
 		return deployments.Claimed{}, asked.refused
@@ -93,13 +94,14 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, err
 	}
 	if in.Number <= 1 {
-		s.greet(missing)
+		s.Greet(missing)
 	}
-	goal := goalOf(u, version, r, s.granted)
-	goal.StackID, goal.Identity, goal.Look, goal.Generations = s.stackID, s.identity.Seeds, s.own.Look, generations
+	goal, known := goalOf(u, version, r, s.Granted()), s.Update()
+	goal.StackID, goal.Identity, goal.Look, goal.Generations =
+		known.StackID, known.Identity.Seeds, known.Own.Look, generations
 	return deployments.Claimed{
 		Worker: a.Worker, Base: c.Base, Goal: goal, HasProgram: r.HasProgram(),
-		Retries: s.own.Retries,
+		Retries: known.Own.Retries,
 	}, nil
 }
 
@@ -107,12 +109,12 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 // will need. It returns the generations of the next creates, too.
 func (a *Activities) beginHosting(
 	ctx context.Context, in deployments.ClaimInput, c statestore.Claim,
-) (s *session, generations map[string]int, err error) {
+) (s *session.Session, generations map[string]int, err error) {
 	var since time.Time
 	beginning, begins := panics.NewGroup(ctx, "opening the session of an update")
 	beginning.Go(func() (err error) {
-		if s, err = a.host(begins, in.Update, c.Base, in.Request, in.Number > 1); err == nil {
-			go s.prepare(context.WithoutCancel(ctx))
+		if s, err = a.sessions.Open(begins, in.Update, c.Base, in.Request, in.Number > 1); err == nil {
+			go s.Prepare(context.WithoutCancel(ctx))
 		}
 		return err
 	})
@@ -126,11 +128,11 @@ func (a *Activities) beginHosting(
 	})
 	if err := beginning.Wait(); err != nil {
 		if errors.Is(err, errOver) {
-			a.forget(ctx, in.Update)
+			a.sessions.End(ctx, in.Update)
 		}
 		return nil, nil, err
 	}
-	s.started.Store(&since)
+	s.Begun(since)
 	return s, generations, nil
 }
 
@@ -156,21 +158,6 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 		since = there.Started
 	}
 	return since, a.Store.Updates.PutInfo(ctx, running(u, in.Request, since))
-}
-
-// greet writes to the log of an update what its user may not expect, and which profile it uses. The log begins with the
-// prelude, see opening.
-func (s *session) greet(missing string) {
-	if p := s.request.Profile.Used(); p != nil {
-		s.log.Put(note(fmt.Sprintf("The update uses version %d of the profile %s.", p.Version, p.Name)))
-	}
-	if missing != "" {
-		s.log.Put(warning(missing))
-	}
-	if asked := askedParallel(s.request); s.granted < asked {
-		s.log.Put(warning(fmt.Sprintf("%d steps are made at a time, of %d that were asked for: other updates of %s "+
-			"have their share of the worker.", s.granted, asked, s.update.Organization)))
-	}
 }
 
 // putRequest stores the request of an update that a worker hosts. That of a preview is stored once, by the workflow run
@@ -224,19 +211,6 @@ func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) erro
 	return err
 }
 
-// elsewhere returns the task queue of the workers that host an organization's updates, or "" if this worker is one of
-// them.
-func (a *Activities) elsewhere(ctx context.Context, organization string) (string, error) {
-	if slices.Contains(a.Organizations, organization) {
-		return "", nil
-	}
-	queue, err := a.Store.Organizations.TaskQueue(ctx, organization)
-	if err == nil && queue == a.Store.Organizations.SharedTaskQueue() && len(a.Organizations) == 0 {
-		queue = ""
-	}
-	return queue, err
-}
-
 // missing returns a warning about versions before the claim's that Temporal knows and the store does not; "" if there
 // are none.
 func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, error) {
@@ -281,7 +255,8 @@ func (a *Activities) fence(
 		}
 		return statestore.Claim{Base: h.Version}, max(h.Next, h.Version+1), "", err
 	}
-	c, err = a.Store.Claim(ctx, claimant(ctx, in.Update, in.Request, writer(a.Worker, strconv.Itoa(in.Number))))
+	writer := statestore.WriterOf(a.Worker, strconv.Itoa(in.Number))
+	c, err = a.Store.Claim(ctx, claimant(ctx, in.Update, in.Request, writer))
 	if err == nil {
 		missing, err = a.missing(ctx, c)
 	}
@@ -319,18 +294,6 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest, 
 	g.Ahead, g.ReadAhead = ahead(g.Parallel)
 	g.Policies = len(r.PolicyPacks) > 0
 	return g
-}
-
-// warning returns an event that warns of something.
-func warning(text string) apitype.EngineEvent { return diagnostic("warning", text) }
-
-// note returns an event that says something.
-func note(text string) apitype.EngineEvent { return diagnostic("info", text) }
-
-func diagnostic(severity, text string) apitype.EngineEvent {
-	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
-		Message: text + "\n", Color: "never", Severity: severity,
-	}}
 }
 
 // opening returns what the nth part of a Run's stream begins with: the first one with the prelude. It is not printed by

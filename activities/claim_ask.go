@@ -26,7 +26,7 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput, room bo
 	u, r := in.Update, in.Request
 	asking, asks := panics.NewGroup(ctx, "beginning an update")
 	asking.Go(func() (err error) {
-		of.queue, err = a.elsewhere(asks, u.Organization)
+		of.queue, err = a.sessions.Elsewhere(asks, u.Organization)
 		return err
 	})
 	asking.Go(func() (err error) {

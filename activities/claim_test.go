@@ -1,14 +1,14 @@
 package activities
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/session"
 )
 
 func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
@@ -117,56 +117,21 @@ func TestAPreviewIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 
 func TestAnOrganizationsUpdatesBeyondThoseThatAWorkerHostsWaitAndTakeNothing(t *testing.T) {
 	h := newHouse(t)
-	other := testStack
-	other.Stack = "other"
-	for i := range mostHosted {
-		u := deployments.UpdateName{StackName: other, Version: strconv.Itoa(i + 1)}
-		h.acts.sessions[u.String()] = &session{update: u}
-	}
+	h.acts.sessions = session.New(session.Options{Store: h.store, Worker: "worker-1", Dir: t.TempDir(), Env: h.env,
+		StateMemory: h.acts.StateMemory, MostHosted: 1})
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy, DryRun: true})
+	first := h.update
 	in := deployments.ClaimInput{Number: 1, Update: deployments.UpdateName{StackName: testStack, Version: "1"},
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Submitted: h.submitted(testStack)}}
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !isType(err, deployments.ErrorPostponed) {
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !failure.IsType(err, deployments.ErrorPostponed) {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := h.store.Updates.Request(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("its request is stored: %v", err)
 	}
-	for _, hosted := range h.acts.sessions {
-		hosted.granted = leastParallel
-	}
-	delete(h.acts.sessions, deployments.UpdateName{StackName: other, Version: "1"}.String())
-	claimed, err := call[deployments.Claimed](h, h.acts.Claim, in)
-	if err != nil || claimed.Goal.Parallel != leastParallel {
-		t.Errorf("once the worker has room it gets %d steps at a time: %v", claimed.Goal.Parallel, err)
-	}
-	mine := h.acts.sessions[in.Update.String()]
-	clear(h.acts.sessions)
-	h.acts.sessions[in.Update.String()] = mine // for the end of the test
-}
-
-func TestStepsAtATimeAreSharedByTheUpdatesOfAnOrganization(t *testing.T) {
-	a := New(Options{})
-	defer Close(t.Context(), a)
-	var grants []int
-	all := 0
-	for i := range mostHosted {
-		u := deployments.UpdateName{StackName: testStack, Version: strconv.Itoa(i)}
-		granted := a.grant(testStack.Organization, deployments.MaxParallel)
-		a.sessions[u.String()] = &session{update: u, granted: granted}
-		grants, all = append(grants, granted), all+granted
-	}
-	if want := []int{500, 250, 125, 62, 31, 16, 8, 8}; !slices.Equal(grants[:len(want)], want) {
-		t.Errorf("the first updates get %v", grants[:len(want)])
-	}
-	if all*3/2+2*mostHosted > MostOfOrganization {
-		t.Errorf("all together have %d steps at a time", all)
-	}
-	if other := a.grant("another", deployments.MaxParallel); other != deployments.MaxParallel {
-		t.Errorf("an update of another organization gets %d", other)
-	}
-	clear(a.sessions)
-	if few := a.grant(testStack.Organization, 1); few != 1 {
-		t.Errorf("one that asks for one step at a time gets %d", few)
+	h.acts.sessions.End(t.Context(), first)
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+		t.Errorf("once the worker has room: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -48,7 +49,7 @@ func notShown(now time.Time, kind, urn string, err error) apitype.EngineEvent {
 	return apitype.EngineEvent{Timestamp: int(now.Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
 		URN: urn, Prefix: "warning: ", Color: "never", Severity: "warning",
 		Message: "an event (" + kind + ") of this resource cannot be shown; the state has the resource: " +
-			head(err.Error(), maxFailure) + "\n",
+			failure.Head(err.Error(), failure.MaxFailure) + "\n",
 	}}
 }
 

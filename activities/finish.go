@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -17,9 +19,9 @@ import (
 // Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
 // run more than once.
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
-	defer Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	info, err := a.settled(ctx, in)
-	return info, failureUntilStored(err)
+	return info, failure.UntilStored(err)
 }
 
 // executes reports, as CodeConflict, that another workflow run than that of this activity has the stack for an update.
@@ -59,8 +61,8 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	}
 	e := &ending{acts: a, in: in, request: request}
 	var said sync.WaitGroup
-	if s := a.find(in.Update); s != nil && s.log != nil {
-		said.Go(func() { _ = s.log.Flush(ctx) }) // an error loses only output
+	if s := a.sessions.Find(in.Update); s != nil {
+		said.Go(func() { s.Flush(ctx) })
 	}
 	defer said.Wait()
 	if err := e.commit(ctx); err != nil {
@@ -190,8 +192,8 @@ func (e *ending) record(ctx context.Context) error {
 
 // startedHere returns since when an update runs, if this worker has claimed it; else nil.
 func (a *Activities) startedHere(u deployments.UpdateName) *time.Time {
-	if s := a.find(u); s != nil {
-		return s.started.Load()
+	if s := a.sessions.Find(u); s != nil {
+		return s.RunsSince()
 	}
 	return nil
 }

@@ -115,15 +115,15 @@ func TestALookThatFailsIsNoAbsence(t *testing.T) {
 			there: func(*house) map[string]string { return map[string]string{"n": "away"} }},
 		"what a function has found by its mark cannot be read": {config: marking(byOneMark), says: "update again, or set",
 			there: func(h *house) map[string]string {
-				return map[string]string{"m": "no JSON " + h.acts.find(h.update).mark(generations()[0])}
+				return map[string]string{"m": "no JSON " + h.mark(generations()[0])}
 			}},
 		"nor now": {config: marking(byOneMark), again: true,
 			there: func(h *house) map[string]string {
-				return map[string]string{"m": "away " + h.acts.find(h.update).mark(generations()[0])}
+				return map[string]string{"m": "away " + h.mark(generations()[0])}
 			}},
 		"two bear the mark": {config: marking(byMark), says: "both a and b match",
 			there: func(h *house) map[string]string {
-				text := `{"labels": {"deployctl-mark": "` + h.acts.find(h.update).mark(generations()[0]) + `"}}`
+				text := `{"labels": {"deployctl-mark": "` + h.mark(generations()[0]) + `"}}`
 				return map[string]string{"a": text, "b": text}
 			}},
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/bags"
@@ -19,14 +20,14 @@ const maxHeaders = 500
 func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {
-		return deployments.Headers{}, failure(err)
+		return deployments.Headers{}, failure.Of(err)
 	}
 	checkpoint, err := a.Store.Checkpoint(ctx, in.Update.StackName, in.Base, request.Secrets)
 	if err != nil {
-		return deployments.Headers{}, failure(repairable(err))
+		return deployments.Headers{}, failure.Of(repairable(err))
 	}
 	if err := checkpoint.CheckIntegrity(); err != nil {
-		return deployments.Headers{}, failure(err)
+		return deployments.Headers{}, failure.Of(err)
 	}
 	limit := in.Limit
 	if limit < 1 {
@@ -36,7 +37,7 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	if in.From == 0 {
 		headers.Defaults, err = a.defaults(ctx, in, checkpoint.PackagesWithoutProvider())
 	}
-	return headers, failure(err)
+	return headers, failure.Of(err)
 }
 
 // repairable adds to the error about a damaged state that nothing was done; the error itself says how to repair the
@@ -74,8 +75,8 @@ func (a *Activities) defaults(
 
 // requestOf returns the request of an update, from its session if this worker has one.
 func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
-	if s := a.find(u); s != nil {
-		return s.request, nil
+	if s := a.sessions.Find(u); s != nil {
+		return s.Request(), nil
 	}
 	return a.Store.Updates.Request(ctx, u)
 }
@@ -84,10 +85,10 @@ func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (d
 func (a *Activities) valuesOf(
 	ctx context.Context, u deployments.UpdateName, base int,
 ) (*bags.Codec, deployments.UpdateRequest, error) {
-	if s := a.find(u); s != nil {
-		s, err := s.await(ctx)
+	if s := a.sessions.Find(u); s != nil {
+		s, err := s.Await(ctx)
 		if err == nil {
-			return s.values, s.request, nil
+			return s.Update().Values, s.Request(), nil
 		}
 	}
 	request, err := a.Store.Updates.Request(ctx, u)

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -22,7 +23,7 @@ import (
 // wildProgram is a program whose calls to its monitor the test makes itself.
 type wildProgram struct {
 	pulumirpc.ResourceMonitorClient
-	session *session
+	session *session.Session
 	link    *runlink.Link
 	address string
 	run     *realRun
@@ -35,7 +36,7 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 		request.Bundle = h.upload(scenarioProject("steps: []"))
 	}
 	claimed := h.claim(request)
-	s, err := h.acts.hosted(h.t.Context(), h.update, h.base)
+	s, err := h.acts.sessions.Hosted(h.t.Context(), h.update, h.base)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -51,13 +52,12 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	h.runs.mu.Unlock()
 
 	w := &wildProgram{session: s, link: runlink.New(h.runs, h.update, 1), run: run}
-	s.link.Store(w.link)
 	serving, closeLink := context.WithCancel(context.Background())
 	closed := make(chan struct{})
 	go func() { defer close(closed); w.link.Serve(serving) }()
 	h.t.Cleanup(func() { closeLink(); <-closed })
 	w.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: 1}})
-	m, err := s.serveMonitor(h.t.Context(), w.link, claimed.Goal, nil)
+	m, err := s.ServeMonitor(h.t.Context(), w.link, claimed.Goal, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

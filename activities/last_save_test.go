@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // ending returns the end of a claimed update that has made one resource, which only its last save tells. The event of
@@ -37,7 +37,8 @@ func (h *house) another(objects bucket.Objects) {
 		h.t.Fatal(err)
 	}
 	h.store = store
-	h.acts = New(Options{Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-2", Dir: h.t.TempDir()})
+	h.acts = New(Options{Runs: h.runs, Heart: h.heart,
+		Options: session.Options{Store: store, Worker: "worker-2", Dir: h.t.TempDir()}})
 	acts := h.acts
 	h.t.Cleanup(func() { Close(h.t.Context(), acts) })
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
@@ -18,7 +20,7 @@ import (
 
 // BeginLease claims the stack for an update that its client executes. It may run more than once.
 func (a *Activities) BeginLease(ctx context.Context, in deployments.UpdateInput) error {
-	return failureAtOnce(a.beginLease(ctx, in))
+	return failure.AtOnce(a.beginLease(ctx, in))
 }
 
 func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput) error {
@@ -68,43 +70,23 @@ const (
 	// largestSettled is how large a state is at most, as JSON, whose update settles by itself what a lease left: an update
 	// has several copies of its state.
 	largestSettled = 48 << 20
-	// settledMemory is what the states of such updates take of a worker's memory at a time, settledPatience how long one
-	// waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not answer
-	// holds up nobody for longer.
-	settledMemory   = 4 * largestSettled
-	settledPatience = time.Minute
-	settledTime     = 10 * time.Minute
+	// settledMemory is what the states of such updates take of a worker's memory at a time.
+	settledMemory = 4 * largestSettled
 )
-
-// takeSettled takes the memory of the state of an update that settles what the client of another one left: nobody has
-// asked for it, and the client has chosen how large it is. It is shared as that of the ends of leases is, apart from
-// them: they wait for no provider. It is released with the session.
-func (a *Activities) takeSettled(ctx context.Context, s *session) error {
-	if s.request.Settle == nil {
-		return nil
-	}
-	s.memory = a.settling.Claim(s.update.Organization, nil)
-	ctx = mempool.With(ctx, s.memory, settledPatience)
-	if err := a.Store.TakeCheckpoint(ctx, s.update.StackName, s.base); err != nil {
-		return err
-	}
-	time.AfterFunc(settledTime, s.memory.Release)
-	return nil
-}
 
 // EndLease commits what the client of an update has written, and ends the update. It may run more than once. Its memory
 // is shared with other ends by organization, because clients decide how much that is.
 func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (deployments.LeaseEnded, error) {
-	defer Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	claim := a.leases.Claim(in.Update.Organization, nil)
 	defer claim.Release()
 	ctx = mempool.With(ctx, claim, leasePatience)
 	info, err := a.endLease(ctx, in)
 	if err != nil {
-		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
+		return deployments.LeaseEnded{UpdateInfo: info}, failure.UntilStored(err)
 	}
 	settle, err := a.Settling(ctx, info)
-	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failureUntilStored(err)
+	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failure.UntilStored(err)
 }
 
 // Settling returns the request that settles what the client of an update began and did not end; nil when nothing is to

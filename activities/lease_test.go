@@ -86,12 +86,12 @@ func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T
 	}
 	taken := func() int64 { // all but that is free
 		return int64(sort.Search(settledMemory, func(n int) bool {
-			other := h.acts.settling.Claim("other", nil)
+			other := h.acts.StateMemory.Claim("other", nil)
 			defer other.Release()
 			return other.Take(t.Context(), settledMemory-int64(n), 0) == nil
 		}))
 	}
-	other := h.acts.settling.Claim("evil", nil)
+	other := h.acts.StateMemory.Claim("evil", nil)
 	if err := other.Take(t.Context(), settledMemory, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T
 			Submitted: h.submitted(testStack)}}
 	gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
 	defer cancel()
-	waiting := &session{update: settling.Update, base: 1, request: settling.Request}
-	if err := h.acts.takeSettled(gone, waiting); err == nil {
+	h.background = gone
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err == nil {
 		t.Error("it begins without memory")
 	}
-	waiting.memory.Release()
+	h.background = nil
 	other.Release()
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func TestInMaintenanceAnUpdateThatHasBegunIsClaimedAgain(t *testing.T) {
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, again); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
-	h.acts.forget(t.Context(), h.update)
+	h.acts.sessions.End(t.Context(), h.update)
 	again.Number = 2
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, again); err != nil {
 		t.Errorf("after the loss of its worker: %v", err)

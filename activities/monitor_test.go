@@ -14,10 +14,17 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/engineprovider"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/internal/testkit/peertest"
 	"github.com/deployctl/deployctl/statestore/updates"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // runScenario runs a scenario to its end, which must be a success.
@@ -139,7 +146,7 @@ steps:
 }
 
 func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
-	env := Environment(
+	env := process.Inherit(
 		[]string{"AWS_PROFILE=mine", "DEPLOYCTL_TOKEN=t0ken", "FOO=bar"},
 		[]string{"AWS_SECRET_ACCESS_KEY=s", "TEMPORAL_API_KEY=k", "DEPLOYCTL_MASTER=m", "PATH=/bin", "HOME=/root"},
 	)
@@ -204,21 +211,45 @@ func TestSecretsUnderAnotherKeyAreLeftOutOfAStackReference(t *testing.T) {
 	} {
 		shown := &collected{}
 		log := eventlog.NewOutput(shown, h.update, nil)
-		s := &session{store: h.store, update: h.update, log: log,
-			request: deployments.UpdateRequest{Secrets: c.secrets}}
-		outputs, err := (&engineProvider{session: s}).visible(t.Context(), testStack, s.outputsOf)
-		if got := fmt.Sprint(outputs.StableKeys()); err != nil || got != c.want {
+		p := engineprovider.New(h.update, deployments.UpdateRequest{Secrets: c.secrets}, h.store, printing(log))
+		if got, err := invoked(t, p, "readStackOutputs", testStack); err != nil || got != c.want {
 			t.Errorf("%s: %s, and not %s; %v", name, got, c.want, err)
 		}
 		log.Close(t.Context())
 		if warned := len(shown.events) == 1; warned != (c.want == "[name]") {
 			t.Errorf("%s: it is told what is left out: %v", name, warned)
 		}
-		all, err := (&engineProvider{session: s}).visible(t.Context(), testStack, s.resourcesOf)
-		if err != nil || len(all) == 0 {
+		if all, err := invoked(t, p, "readStackResourceOutputs", testStack); err != nil || all == "[]" {
 			t.Errorf("%s: the resources are %v, %v", name, all, err)
 		}
 	}
+}
+
+// printing prints warnings to a log.
+func printing(log *eventlog.Output) func(pluginhost.Message) {
+	return func(m pluginhost.Message) {
+		log.Print("", apitype.DiagnosticEvent{Message: m.Text, Severity: string(m.Severity)})
+	}
+}
+
+// invoked returns the names of the outputs that a function of the engine's own package reads of a stack.
+func invoked(
+	t *testing.T, p pulumirpc.ResourceProviderServer, function string, stack deployments.StackName,
+) (string, error) {
+	t.Helper()
+	key := "name"
+	if function == "readStackResourceOutputs" {
+		key = "stackName"
+	}
+	args, err := structpb.NewStruct(map[string]any{key: stack.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.Invoke(t.Context(), &pulumirpc.InvokeRequest{Tok: "pulumi:pulumi:" + function, Args: args})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprint(slices.Sorted(maps.Keys(resp.GetReturn().GetFields()["outputs"].GetStructValue().GetFields()))), nil
 }
 
 // collected is an event log in memory.
@@ -277,12 +308,10 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 	} {
 		shown := &collected{}
 		log := eventlog.NewOutput(shown, h.update, nil)
-		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log,
-			request: deployments.UpdateRequest{Authority: c.authority}}}
-		seen, err := p.visible(t.Context(), c.stack, p.session.outputsOf)
-		got := fmt.Sprint(seen.StableKeys())
+		p := engineprovider.New(h.update, deployments.UpdateRequest{Authority: c.authority}, h.store, printing(log))
+		got, err := invoked(t, p, "readStackOutputs", c.stack)
 		if err != nil {
-			got = err.Error()
+			_, got, _ = strings.Cut(status.Convert(err).Message(), "stack "+c.stack.String()+": ")
 		}
 		if got != c.want {
 			t.Errorf("%s sees %s, want %s", c.name, got, c.want)

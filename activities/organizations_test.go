@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -28,7 +29,7 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t)
-			h.acts.Organizations = c.serves
+			h.acts.sessions.Organizations = c.serves
 			if c.dedicated {
 				if err := h.store.Organizations.Dedicate(t.Context(), mine); err != nil {
 					t.Fatal(err)
@@ -46,7 +47,7 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 			if head, err := h.store.Head(t.Context(), testStack); err != nil || (head.Active != nil) != (c.queue == "") {
 				t.Errorf("its stack is %+v, %v", head, err)
 			}
-			if hosted := h.acts.find(h.update) != nil; hosted != (c.queue == "") {
+			if hosted := h.acts.sessions.Find(h.update) != nil; hosted != (c.queue == "") {
 				t.Errorf("there is a session: %v", hosted)
 			}
 		})
@@ -56,21 +57,21 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	h.acts.forget(t.Context(), h.update)
-	if _, err := h.acts.hosted(t.Context(), h.update, h.base); err != nil {
+	h.acts.sessions.End(t.Context(), h.update)
+	if _, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base); err != nil {
 		t.Fatalf("as long as nobody has workers of their own: %v", err)
 	}
-	h.acts.forget(t.Context(), h.update)
+	h.acts.sessions.End(t.Context(), h.update)
 	if err := h.store.Organizations.Dedicate(t.Context(), testStack.Organization); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := h.acts.hosted(t.Context(), h.update, h.base); err == nil || s != nil {
+	if s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base); err == nil || s != nil {
 		t.Error("it is made again")
 	}
 }
 
 func TestARunOfAScheduleWaitsForAWorkerOfItsStack(t *testing.T) {
-	waiting := Failure(deployments.Errorf(deployments.CodeNoWorker, "no worker takes it up"))
+	waiting := failure.Of(deployments.Errorf(deployments.CodeNoWorker, "no worker takes it up"))
 	var application *temporal.ApplicationError
 	if !errors.As(waiting, &application) || application.NonRetryable() {
 		t.Errorf("a submission that no worker takes up is not made again: %v", waiting)

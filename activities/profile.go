@@ -7,7 +7,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
-	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore/access"
 )
 
@@ -79,28 +78,4 @@ func (a *Activities) hasBegun(ctx context.Context, in deployments.ClaimInput) (b
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// secretTexts returns the texts that must not appear in output: the secrets of the configuration and of the profile,
-// and their parts.
-func (s *session) secretTexts() []string {
-	return append(s.config.SecretTexts(), s.profileTexts()...)
-}
-
-func (s *session) profileTexts() (texts []string) {
-	for _, value := range s.request.Profile.Secrets() {
-		texts = append(texts, redaction.Leaves(value)...)
-	}
-	return append(texts, s.tokens.texts()...)
-}
-
-// secretsOfProfile returns what finds secrets of the profile in values; nil if there are none. A program marks the
-// secrets that it takes from the configuration, but a variable of the environment cannot say that it is one.
-func (s *session) secretsOfProfile() func(text string) bool {
-	p := s.request.Profile
-	if len(p.Secrets()) == 0 && (p == nil || p.Clouds.Empty()) {
-		return nil
-	}
-	s.hidden.Store(redaction.New(s.profileTexts()))
-	return func(text string) bool { return s.hidden.Load().Replace(text) != text }
 }

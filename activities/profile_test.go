@@ -130,11 +130,11 @@ func TestAnUpdateKeepsTheVersionOfItsProfileAndTheNextOneTakesTheNewest(t *testi
 	}
 	uses := func(version int, value string) {
 		t.Helper()
-		s, err := h.acts.hosted(t.Context(), h.update, h.base)
+		s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := s.request.Profile
+		p := s.Request().Profile
 		if p == nil || p.Version != version || len(p.Variables) != 1 || p.Variables[0].Value != value {
 			t.Errorf("update %s uses %+v, not version %d", h.update.Version, p, version)
 		}
@@ -164,7 +164,7 @@ func TestAnUpdateKeepsTheVersionOfItsProfileAndTheNextOneTakesTheNewest(t *testi
 		Stack: testStack, DryRun: true, Submitted: h.submitted(testStack),
 		Profile: &deployments.PinnedProfile{ProfileVersion: deployments.ProfileVersion{Name: "aws", Version: 9}}}
 	h.claim(again)
-	previewed := h.acts.find(h.update).request.Profile
+	previewed := h.acts.sessions.Find(h.update).Request().Profile
 	if previewed == nil || previewed.Version != 1 || previewed.Variables[0].Value != "three" {
 		t.Errorf("a preview uses %+v, whatever its request said", previewed)
 	}
@@ -236,5 +236,23 @@ func TestAnUpdateWhoseProfileIsRefusedDoesNotBegin(t *testing.T) {
 				t.Errorf("the history will say %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// TestAStackThatAProfileIsNotForGetsNoToken has a stack name a profile with clouds of other stacks.
+func TestAStackThatAProfileIsNotForGetsNoToken(t *testing.T) {
+	h := newHouse(t)
+	h.store.Access.Issuer.SetAddress("https://deploy.example.com")
+	if _, err := h.store.Access.ChangeProfile(t.Context(), deployments.ProfileChange{
+		Organization: testStack.Organization, Name: "aws", Stacks: &[]string{"test/prod"},
+		Clouds: deployments.Clouds{AWS: &deployments.AWSRole{Role: "arn:aws:iam::123456789012:role/deploy"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.refusedClaim(useProfile); errorType(err) != string(deployments.CodeForbidden) {
+		t.Errorf("it is refused with %v", err)
+	}
+	if s := h.acts.sessions.Find(deployments.UpdateName{StackName: testStack, Version: "1"}); s != nil {
+		t.Error("it has a session")
 	}
 }

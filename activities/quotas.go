@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -34,7 +35,7 @@ func (a *Activities) withinQuota(ctx context.Context, in deployments.ClaimInput)
 	if err != nil || why == "" {
 		return err
 	}
-	return Postponed(ctx, why, longestQuotaPause)
+	return failure.Later(ctx, why, longestQuotaPause)
 }
 
 const (
@@ -59,9 +60,9 @@ func (a *Activities) placeLease(ctx context.Context, in deployments.UpdateInput)
 		case err != nil || why == "":
 			return err
 		case time.Now().After(until):
-			return Postponed(ctx, why, longestQuotaPause)
+			return failure.Later(ctx, why, longestQuotaPause)
 		}
-		if err := pause(ctx, leasePlaceEvery); err != nil {
+		if err := failure.Pause(ctx, leasePlaceEvery); err != nil {
 			return err
 		}
 	}

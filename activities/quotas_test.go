@@ -76,7 +76,7 @@ func TestAnUpdateWaitsForAPlaceInTheQuotaAndKeepsIt(t *testing.T) {
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, first); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
-	h.acts.forget(t.Context(), first.Update)
+	h.acts.sessions.End(t.Context(), first.Update)
 	first.Number = 2
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, first); err != nil {
 		t.Errorf("after the loss of its worker: %v", err)
@@ -168,7 +168,7 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	info.Started = info.Started.Add(-7 * time.Minute)
-	h.acts.find(h.update).started.Store(&info.Started)
+	h.acts.sessions.Find(h.update).Begun(info.Started)
 	if err := h.store.Updates.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -67,37 +66,13 @@ func TestAStepKeepsItsResultWhateverItsSecretsAre(t *testing.T) {
 	}
 }
 
-func TestRedactionKeepsWhatAWorkflowDecidesBy(t *testing.T) {
-	result := deployments.StepOutput{StepFinished: engine.StepFinished{Op: 7, Outcome: engine.OutcomePartial, ID: "n"}}
-	for _, secret := range []string{"false", "true", "secret", "type", "Step", "Failed", "Details", "hush"} {
-		var hide redactor = redaction.New([]string{secret}).Replace
-		for _, retried := range []bool{false, true} {
-			err := hide.failure(temporal.NewApplicationErrorWithOptions("hush: the secret type is false",
-				deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
-					NonRetryable: !retried, NextRetryDelay: time.Minute, Details: []any{result},
-					Cause: errors.New("hush"),
-				}))
-			var application *temporal.ApplicationError
-			var kept deployments.StepOutput
-			if !errors.As(err, &application) || application.Type() != deployments.ErrorStepFailed ||
-				application.NonRetryable() == retried || application.NextRetryDelay() != time.Minute ||
-				application.Details(&kept) != nil || kept.Op != 7 || kept.ID != "n" {
-				t.Errorf("%s: %#v", secret, err)
-			}
-			if secret == "hush" && strings.Contains(err.Error(), "hush") {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 func TestAnErrorWithoutReadableTextStaysAnError(t *testing.T) {
 	h := bench(t, nil)
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := s.redactor(t.Context())("\x1b[2J"); said == "" || strings.Contains(said, "\x1b") {
+	if said := s.Update().Host.Redactor(t.Context())("\x1b[2J"); said == "" || strings.Contains(said, "\x1b") {
 		t.Errorf("%q", said)
 	}
 }
@@ -112,7 +87,7 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 				Object: true},
 		},
 	})
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +96,9 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 			[]byte("x" + secret)),
 		hex.EncodeToString([]byte(secret)), "another-Secret", "a title: \x1b]0;PWNED\a\x1b[2Jdone",
 	} {
-		s.hear(pluginhost.Message{Severity: diag.Info, Text: text})
+		s.Update().Host.Tell(diag.Info, "", text)
 	}
-	if err := s.log.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.Flush(t.Context())
 	log := h.log()
 	for _, leaked := range []string{secret, "Zebra-nes", "ted-4711", "WmVicmE", "5a65627261", "another-Secret", "PWNED",
 		"u001b", "[2J"} {

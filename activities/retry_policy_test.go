@@ -30,57 +30,6 @@ func TestAStepFailsWhenItsProviderWasAskedAsOftenAsTheStackAllows(t *testing.T) 
 	}
 }
 
-func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
-	h := bench(t, retrying(`{"toy": {"attempts": 1}}`))
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := &attempt{session: s, step: engine.Step{Type: thingType},
-		heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
-	if _, ok := rejection(postponed("it waits for its turn", time.Millisecond)); ok {
-		t.Error("a wait is taken for an answer of the provider")
-	}
-	reason, ok := rejection(notDone("connection refused", 0))
-	if !ok {
-		t.Fatal("a refused connection is not taken for an answer of the provider")
-	}
-	if result, err := at.rejected(t.Context(), reason); err != nil || result.Outcome != engine.OutcomeFailed {
-		t.Errorf("%+v %v", result, err)
-	}
-}
-
-func TestACallToASlowedAccountIsRepeatedWhenItsLimiterSays(t *testing.T) {
-	const first = 250 * time.Millisecond
-	for name, c := range map[string]struct {
-		config     map[string]deployments.ConfigValue
-		says, want time.Duration
-	}{
-		"nothing else is said":   {nil, 0, first},
-		"its provider says when": {nil, 3 * time.Second, 3 * time.Second},
-		"its stack does":         {retrying(`{"toy": {"initial": "2s"}}`), 0, 0},
-	} {
-		h := bench(t, c.config)
-		s, err := h.acts.hosted(t.Context(), h.update, h.base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := &attempt{session: s, step: engine.Step{Type: thingType}, pause: first,
-			heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
-		for nth := range 20 {
-			reason, _ := rejection(notDone("slow down", c.says))
-			_, err = at.rejected(t.Context(), reason)
-			want := c.want
-			if want == first {
-				want = min(first<<nth, 64*time.Second)
-			}
-			if next, ok := rejection(err); !ok || next.NextRetryDelay() != want {
-				t.Errorf("%s, the %d. time: %v", name, nth+1, err)
-			}
-		}
-	}
-}
-
 func TestAStepThatWasLostTwiceRestsBeforeItIsBegunAgain(t *testing.T) {
 	h := bench(t, nil)
 	step := h.create(texts("name", "n"))
@@ -92,11 +41,5 @@ func TestAStepThatWasLostTwiceRestsBeforeItIsBegunAgain(t *testing.T) {
 	}
 	if result, err := h.step(step, 2); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("the second round: %+v %v", result, err)
-	}
-	for round, want := range map[int]time.Duration{1: 0, 2: 0, 3: time.Second, 5: 4 * time.Second,
-		16: 64 * time.Second} {
-		if got := rest(round); got != want {
-			t.Errorf("before round %d it rests for %s", round, got)
-		}
 	}
 }

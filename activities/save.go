@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/updates"
@@ -16,7 +17,7 @@ import (
 
 // Save makes deltas durable, and then events visible. Saving the same number twice writes the same objects.
 func (a *Activities) Save(ctx context.Context, in deployments.SaveInput) error {
-	return failureUntilStored(a.save(ctx, in))
+	return failure.UntilStored(a.save(ctx, in))
 }
 
 func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {

@@ -201,15 +201,6 @@ func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
 		if len(h.effects()) != 1 {
 			t.Errorf("%s: %v", code, h.effects())
 		}
-		objects.refuse("put", "/outcome/", code, 3)
-		session, err := h.acts.hosted(t.Context(), h.update, h.base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		session.leaveOutcome(t.Context(), 1, engine.Step{}, result)
-		if left, ok, err := session.leftOutcome(t.Context(), result.Op, 1); err != nil || !ok || left.ID != "n" {
-			t.Errorf("%s: it has left %+v %t %v", code, left, ok, err)
-		}
 	}
 }
 
@@ -226,12 +217,12 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 		objects := &refusing{Objects: &bucket.Memory{}}
 		h := newHouseOn(t, objects)
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-		session, err := h.acts.hosted(t.Context(), h.update, h.base)
+		session, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 		if err != nil {
 			t.Fatal(err)
 		}
 		create := h.create(texts("name", "n"))
-		if create.New.Inputs, err = session.values.Encode(t.Context(),
+		if create.New.Inputs, err = session.Update().Values.Encode(t.Context(),
 			texts("name", "n", "note", strings.Repeat("long ", 5000))); err != nil {
 			t.Fatal(err)
 		}
@@ -260,33 +251,6 @@ func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 	}
 	if head, err := h.store.Head(t.Context(), testStack); err != nil || head.Active != nil {
 		t.Errorf("the stack is held by %+v %v", head.Active, err)
-	}
-}
-
-func TestAnOutcomeThatAnEarlierRoundLeftCountsOnlyIfItHadItsEffect(t *testing.T) {
-	h := newHouse(t)
-	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for op, c := range []struct {
-		first, second, want engine.Outcome
-	}{
-		{engine.OutcomeFailed, "", ""}, {engine.OutcomeDone, "", engine.OutcomeDone},
-		{engine.OutcomePartial, "", engine.OutcomePartial},
-		{engine.OutcomeFailed, engine.OutcomeDone, engine.OutcomeDone},
-		{"", engine.OutcomeFailed, engine.OutcomeFailed},
-	} {
-		for round, outcome := range []engine.Outcome{c.first, c.second} {
-			if outcome != "" {
-				s.leaveOutcome(t.Context(), round+1, engine.Step{}, engine.StepFinished{Op: op + 1, Outcome: outcome})
-			}
-		}
-		if left, ok, err := s.leftOutcome(t.Context(), op+1, 2); err != nil || left.Outcome != c.want ||
-			ok != (c.want != "") {
-			t.Errorf("%+v: %+v %t %v", c, left, ok, err)
-		}
 	}
 }
 

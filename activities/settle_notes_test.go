@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -99,7 +100,7 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := bench(t, ruled(rule))
-	sought := (&finder{Rule: &rules[0], id: "n"}).digest()
+	sought := (&lookup.Finder{Rule: &rules[0], ID: "n"}).Digest()
 	if err := h.store.Creates.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -147,41 +148,5 @@ func TestAProviderIsAskedOnceHowItsCreatesAreSettled(t *testing.T) {
 	}
 	if asked := h.noted(askedMappings); len(asked) != 1 {
 		t.Errorf("%q", asked)
-	}
-}
-
-func TestWhatBearsAMarkKeepsItWhateverTheVersionOfThePlugin(t *testing.T) {
-	var rules settlerule.Rules
-	if err := rules.UnmarshalJSON([]byte(strings.Replace(byMark, "{", `{"versions": ">=2.0.0", `, 1))); err != nil {
-		t.Fatal(err)
-	}
-	all := []known{{Set: settlerule.Set{Rules: rules}, version: "1.0.0"}}
-	mark := strings.Repeat("a1", 16)
-	place := markPlace(all)
-	if !place.IsZero() {
-		t.Errorf("what is new gets a mark at %s", place)
-	}
-	olds := texts("name", "n")
-	olds["labels"] = labels("deployctl-mark", mark)
-	if got := placeIn(all, olds).Get(olds); got != mark {
-		t.Errorf("what has a mark keeps %q", got)
-	}
-}
-
-func TestOnlyAnUpdateOfAllResourcesRepeatsWhatAnEarlierOneBegan(t *testing.T) {
-	repeat := &settlerule.Rule{Repeat: true}
-	for _, c := range []struct {
-		request deployments.UpdateRequest
-		settles bool
-	}{
-		{deployments.UpdateRequest{Kind: engine.KindUp}, true},
-		{deployments.UpdateRequest{Kind: engine.KindUp, Targets: []string{"x"}}, false},
-		{deployments.UpdateRequest{Kind: engine.KindUp, Excludes: []string{"x"}}, false},
-		{deployments.UpdateRequest{Kind: engine.KindRefresh}, false},
-	} {
-		at := &attempt{session: &session{request: c.request}}
-		if at.settles(repeat, engine.Settle{}) != c.settles {
-			t.Errorf("%+v", c.request)
-		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/provider"
@@ -181,11 +180,12 @@ func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 			if claimed.Goal.StackID != head.ID {
 				t.Errorf("the core is told %q; the stack's id is %s", claimed.Goal.StackID, head.ID)
 			}
-			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.host.Provider(t.Context(), pluginhost.Package{Name: "deployctl"}, ""); err != nil {
+			const reference = "urn:pulumi:dev::test::pulumi:providers:deployctl::default::id"
+			if _, err := s.Update().Providers.Configured(t.Context(), reference, nil, engine.Bag{}); err != nil {
 				t.Fatal(err)
 			}
 			told := filepath.Join(h.world, stackFile)
@@ -347,7 +347,7 @@ func (h *house) overrun(until time.Time) engine.Step {
 func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 	for name, answer := range map[string]func(*house){
 		"it is answered": func(h *house) {
-			if err := h.acts.find(h.update).host.Cancel(h.t.Context()); err != nil { // lets the call answer
+			if err := h.endHang(); err != nil { // lets the call answer
 				h.t.Error(err)
 			}
 		},
@@ -372,12 +372,13 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 	h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
-	step := h.overrun(time.Now().Add(-overtime))
+	step := h.overrun(time.Now().Add(-time.Minute))
 	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // its effect is still to come
 		t.Fatal(err)
 	}
 	result, err := h.settleStep(step)
-	if err != nil || result.Outcome != engine.OutcomeUndecidable || result.Error != undecidableNoAnswer.Error {
+	if err != nil || result.Outcome != engine.OutcomeUndecidable ||
+		result.Error != "its call was not answered in its time, and may still have its effect" {
 		t.Errorf("%+v %v", result, err)
 	}
 }

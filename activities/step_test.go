@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -151,8 +150,7 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 		defer h.heart.mu.Unlock()
 		return h.heart.beats > 0
 	})
-	s := h.acts.find(h.update)
-	if err := s.host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	result := <-done
@@ -174,25 +172,6 @@ func (h *house) awaitFile(name string) {
 	waittest.Until(h.t, name+" is in the world", func() bool {
 		_, err := os.Stat(filepath.Join(h.world, name))
 		return err == nil
-	})
-}
-
-func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heart := &testHeart{err: errors.New("no connection")}
-		p := &heartbeater{heart: heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
-		if err := p.holdsLease(t.Context()); errorType(err) != deployments.ErrorPostponed {
-			t.Errorf("with a lost connection: %v", err)
-		}
-		heart.answer(nil)
-		if err := p.holdsLease(t.Context()); err != nil {
-			t.Errorf("with an accepted heartbeat: %v", err)
-		}
-		heart.answer(temporal.NewCanceledError())
-		p.accepted = time.Time{}
-		if err := p.holdsLease(t.Context()); !temporal.IsCanceledError(err) {
-			t.Errorf("with a cancel: %v", err)
-		}
 	})
 }
 
@@ -362,11 +341,11 @@ func TestAnUpdateThatIsHostedElsewhereIsNotStarted(t *testing.T) {
 	h := bench(t, nil)
 	step := h.create(texts("name", "n"))
 	release(h)
-	h.acts.Worker = "worker-2"
+	h.acts.Worker, h.acts.sessions.Worker = "worker-2", "worker-2"
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorNotStarted {
 		t.Errorf("%v", err)
 	}
-	h.acts.Worker = "worker-1"
+	h.acts.Worker, h.acts.sessions.Worker = "worker-1", "worker-1"
 	if result, err := h.step(step, 1); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("a session is made again: %+v %v", result, err)
 	}
@@ -378,30 +357,6 @@ func TestACancelReachesTheProviderAndItsAnswerIsKept(t *testing.T) {
 	h.heart.answer(temporal.NewCanceledError())
 	result, err := h.step(h.create(texts("name", "n", "do", "hang")), 1)
 	if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" {
-		t.Errorf("%+v %v", result, err)
-	}
-}
-
-func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
-	t.Parallel()
-	h := bench(t, nil)
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range cap(s.parallel) {
-		if err := s.parallel.Acquire(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.heart.answer(temporal.NewCanceledError())
-	result, err := h.step(h.create(texts("name", "n")), 1)
-	if err != nil || result.Outcome != engine.OutcomeCancelled || len(h.effects()) > 0 {
-		t.Errorf("%+v %v %v", result, err, h.effects())
-	}
-	h.heart.answer(nil)
-	s.parallel.Release()
-	if result, err = h.step(h.create(texts("name", "n")), 1); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("%+v %v", result, err)
 	}
 }
@@ -423,7 +378,7 @@ func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
 		t.Errorf("the second attempt: %v, %v", err, h.effects())
 	}
-	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
@@ -452,7 +407,7 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 		len(h.effects()) != 1 {
 		t.Errorf("a step that had not begun: %v, %v", err, h.effects())
 	}
-	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
@@ -468,21 +423,6 @@ func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 	}
 }
 
-func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heart := &testHeart{err: errors.New("no connection")}
-		p := &heartbeater{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
-			cancelled: make(chan struct{})}
-		if _ = p.beat(t.Context()); !p.expiring() || p.alive() || !p.lastBeatRejected() {
-			t.Error("nobody heard of it for 50 of 60 seconds")
-		}
-		heart.answer(nil)
-		if _ = p.beat(t.Context()); p.expiring() || !p.alive() || p.lastBeatRejected() {
-			t.Error("its heartbeat was accepted")
-		}
-	})
-}
-
 func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 	for name, c := range map[string]struct {
 		do       string
@@ -495,13 +435,19 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 		"a step that is partly done leaves it to the Run": {"half", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := bench(t, nil)
-			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			h := newHouse(t)
+			h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject("steps: []"))})
+			s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 			if err != nil {
 				t.Fatal(err)
 			}
 			link := runlink.New(silentRuns{}, h.update, 1)
-			s.link.Store(link)
+			served, err := s.ServeMonitor(t.Context(), link, engine.Goal{Organization: testStack.Organization,
+				Project: testStack.Project, Stack: testStack.Stack}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer served.Stop()
 			asking := make(chan engine.Reply, 1)
 			asked := make(chan struct{})
 			go func() {

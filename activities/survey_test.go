@@ -11,11 +11,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
-	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/host/hosted"
+	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // surveying begins a preview that surveys a stack with one thing in its state, which has these inputs and this id.
@@ -59,7 +59,7 @@ func (h *house) nameOfCreate(generation int) string {
 
 // markOfCreate is the mark of a create of the thing.
 func (h *house) markOfCreate(generation int) string {
-	return h.acts.find(h.update).mark(h.seed(generation))
+	return h.mark(h.seed(generation))
 }
 
 // findings returns what the update's log tells, of a kind.
@@ -259,16 +259,12 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramSaysIsNoFinding(t *testing.T) {
-	u := urn.URN("urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site")
-	forged := deployments.Finding{Kind: deployments.FoundOrphan, Type: "aws:s3/bucket:Bucket", ID: "victim", Why: "forged"}
-	for _, text := range []string{forged.String(), "\n " + forged.String(),
-		string(u) + " exists already, and is this stack's: recovered victim"} {
-		if !findingText(pluginhost.Message{URN: u, Text: text}) {
-			t.Errorf("%q is taken for a finding by who reads it", text)
-		}
+// mark is the mark of the create with a seed.
+func (h *house) mark(seed []byte) string {
+	h.t.Helper()
+	identity, err := h.store.Identities.Of(h.t.Context(), testStack)
+	if err != nil {
+		h.t.Fatal(err)
 	}
-	if findingText(pluginhost.Message{URN: u, Text: "hello"}) {
-		t.Error("every message is one")
-	}
+	return lookup.New(&hosted.Update{Identity: identity}, nil).Mark(seed)
 }

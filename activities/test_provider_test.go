@@ -225,7 +225,7 @@ func (p *toy) act(do, id string, effect func() error) error {
 	case "hang":
 		_ = effect()
 		_ = os.WriteFile(filepath.Join(p.world, ".hangs"), nil, 0o600)
-		<-p.cancelled
+		p.awaitEnd()
 		return nil
 	}
 	return effect()
@@ -462,6 +462,25 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 	return &pulumirpc.InvokeResponse{Return: out}, err
 }
 
+// endingFile ends calls that hang, as a cancel does.
+const endingFile = ".ends"
+
+// awaitEnd waits until the calls are cancelled, or the file is there.
+func (p *toy) awaitEnd() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.cancelled:
+			return
+		case <-tick.C:
+			if _, err := os.Stat(filepath.Join(p.world, endingFile)); err == nil {
+				return
+			}
+		}
+	}
+}
+
 // Cancel ends calls that hang.
 func (p *toy) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 	select {
@@ -510,3 +529,6 @@ func (p *toy) GetSchema(context.Context, *pulumirpc.GetSchemaRequest) (*pulumirp
 		"properties": {"name": {"type": "string"}}, "inputProperties": {"name": {"type": "string"}}
 	}}}`}, nil
 }
+
+// endHang lets calls that hang answer.
+func (h *house) endHang() error { return os.WriteFile(filepath.Join(h.world, endingFile), nil, 0o600) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/runlink/runlinktest"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
@@ -74,7 +75,7 @@ func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployme
 		if len(got) > 0 {
 			return deployments.Replies{Replies: got, Cursor: n}, nil
 		}
-		if pause(ctx, 5*time.Millisecond) != nil {
+		if failure.Pause(ctx, 5*time.Millisecond) != nil {
 			return deployments.Replies{}, ctx.Err()
 		}
 	}

@@ -19,12 +19,15 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -43,6 +46,8 @@ type house struct {
 	runs   *switchboard
 	// unheard: Temporal does not accept how activities end.
 	unheard bool
+	mu      sync.Mutex
+	tokens  [][]byte      // of the activities whose ends were not reported yet
 	stop    chan struct{} // closed when the worker is asked to stop; nil: never
 	// background, if not nil, is the parent of the activities' contexts.
 	background context.Context
@@ -119,11 +124,11 @@ func newHouseOn(t testing.TB, objects bucket.Objects) *house {
 		"HOME=" + t.TempDir(), "PULUMI_HOME=" + t.TempDir(), "TOY_WORLD=" + h.world,
 		"PATH=" + pluginDir(t) + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}
-	h.acts = New(Options{
-		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
+	h.acts = New(Options{Runs: h.runs, Heart: h.heart, Options: session.Options{
+		Store: store, Worker: "worker-1", Dir: t.TempDir(),
 		Env:      []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
 		Included: map[string][]string{"deployctl": nil},
-	})
+	}})
 	t.Cleanup(func() { Close(context.Background(), h.acts) })
 	return h
 }
@@ -243,20 +248,21 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 }
 
 // call runs an activity as a worker does: its input and its result are serialised.
-func call[T any](h *house, activity any, in any) (T, error) {
+func call[T any](h *house, act any, in any) (T, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(h.acts)
-	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background})
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background,
+		Interceptors: []interceptor.WorkerInterceptor{&tokensOf{house: h}}})
 	env.SetWorkerStopChannel(h.stop)
 	if last := h.heart.details(); len(last) > 0 {
 		env.SetHeartbeatDetails(last[0])
 	}
 	var out T
-	value, err := env.ExecuteActivity(activity, in)
+	value, err := env.ExecuteActivity(act, in)
 	if !h.unheard {
-		h.acts.answers.accepted()
+		h.reported(nil)
 	}
 	var failed *temporal.ApplicationError
 	if errors.As(err, &failed) && failed.Type() == deployments.ErrorStepFailed {
@@ -371,4 +377,40 @@ func digestOf(data []byte) string {
 
 func sortFiles(files []deployments.File) {
 	slices.SortFunc(files, func(a, b deployments.File) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// tokensOf notes the task token of each activity that has ended.
+type tokensOf struct {
+	interceptor.WorkerInterceptorBase
+	house *house
+}
+
+func (i *tokensOf) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	return &noting{interceptor.ActivityInboundInterceptorBase{Next: next}, i.house}
+}
+
+type noting struct {
+	interceptor.ActivityInboundInterceptorBase
+	house *house
+}
+
+func (n *noting) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	defer func() {
+		n.house.mu.Lock()
+		defer n.house.mu.Unlock()
+		n.house.tokens = append(n.house.tokens, activity.GetInfo(ctx).TaskToken)
+	}()
+	return n.Next.ExecuteActivity(ctx, in)
+}
+
+// reported tells the worker whether Temporal has accepted the ends of its activities.
+func (h *house) reported(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, token := range h.tokens {
+		Reported(h.acts, token, err)
+	}
+	h.tokens = nil
 }

@@ -98,6 +98,7 @@ var targets = map[string][]string{
 	"internal/host/monitor":      {"activities:FuzzRegisterResource", "activities:FuzzInvoke", "activities:FuzzCall"},
 	"internal/values/properties": {"activities:FuzzRegisterResource"},
 	"internal/host/stackconfig":  {"internal/host/autonaming:FuzzPatterns"},
+	"internal/host/compare":      {"activities:FuzzStepsOverAnswers"},
 	"internal/service/identity":  {"internal/service/identity:FuzzIssuers", "deployments:FuzzClaims"},
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
@@ -68,14 +69,14 @@ func (a *Activities) stop(ctx context.Context, u deployments.UpdateName) (string
 	if deployments.CodeOf(err) == deployments.CodeConflict || deployments.CodeOf(err) == deployments.CodeNotFound {
 		return "", nil
 	}
-	return activities.HostOf(claim.Writer), err
+	return statestore.HostOf(claim.Writer), err
 }
 
 // Recover commits an update in place of its workflow. It reads from the history of the Run what was done and not saved,
 // and writes it to the next checkpoint. Steps with an unknown outcome become pending operations, which the next update
 // settles. Recover may be repeated: an update that has ended stays as it is.
 func (a *Activities) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
-	defer activities.Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	if in.Discard {
 		return a.recoverOrDiscard(ctx, in)
 	}

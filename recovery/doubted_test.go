@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 )
 
 func TestAFailedStepThatWasStillToBeLookedForHasNoKnownOutcome(t *testing.T) {
@@ -58,9 +58,9 @@ func TestOnlyTheServerAndWhatIsSealedSayThatAStepWasNotStarted(t *testing.T) {
 		end   *historypb.HistoryEvent
 		known bool
 	}{
-		"its worker says so":       {failedBy(activities.StepNotStarted("elsewhere", in)), true},
+		"its worker says so":       {failedBy(failure.StepNotStarted("elsewhere", in)), true},
 		"a type alone":             {failedBy(forged), false},
-		"what is of another step":  {failedBy(activities.StepNotStarted("elsewhere", other)), false},
+		"what is of another step":  {failedBy(failure.StepNotStarted("elsewhere", other)), false},
 		"a cancel before it began": {cancelledAfter(0), true},
 		"a cancel after it began":  {cancelledAfter(2), false},
 	} {

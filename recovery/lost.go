@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 )
 
 // FailOrphans ends the activities of worker instances that are known to have ended, so that no heartbeat timeout is
@@ -46,7 +46,7 @@ func (r *Recovery) drainDeadQueue(ctx context.Context, queue string) {
 		const message = "its worker is gone"
 		var in deployments.StepInput
 		if activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityStep && input.Get(&in) == nil {
-			return nil, activities.StepNotStarted(message, in)
+			return nil, failure.StepNotStarted(message, in)
 		}
 		return nil, temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)
 	}, activity.DynamicRegisterOptions{})

@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc/codes"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -53,7 +53,7 @@ func translate(err error) error {
 		}
 		err = deployments.Errorf(code, "Temporal answers: %s", answer.Status().Message())
 	}
-	return activities.Failure(err)
+	return failure.Of(err)
 }
 
 // transient are the codes of Temporal's answers after which a retry may succeed.

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -77,7 +78,8 @@ func lostHouseOn(t *testing.T, history *archive, objects bucket.Objects) (*Activ
 	saved, _ := lostRun()
 	must(t, store.Updates.SaveDeltas(t.Context(), lostUpdate, 1, saved))
 
-	return recoveryOn(t, history, store).Activities(activities.New(activities.Options{Store: store})), store
+	acts := activities.New(activities.Options{Options: session.Options{Store: store}})
+	return recoveryOn(t, history, store).Activities(acts), store
 }
 
 // holds makes sure that the stack's latest state is of these resources, and that these are pending.
@@ -158,7 +160,7 @@ func damagedHouse(t *testing.T, objects *bucket.Memory) (*Activities, deployment
 	// nobody has the checkpoint in memory
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
-	r.recovery.Store, r.acts = store, activities.New(activities.Options{Store: store})
+	r.recovery.Store, r.acts = store, activities.New(activities.Options{Options: session.Options{Store: store}})
 	must(t, store.Updates.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName,
 		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: second, Writer: "w"})

@@ -241,3 +241,12 @@ func claimLost(c Claim) error {
 	return deployments.Errorf(deployments.CodeConflict, "update %s has lost its stack to another worker or update; "+
 		"this worker stops writing", c.Update)
 }
+
+// WriterOf returns the name of a claim's writer: the worker and the number of the claim.
+func WriterOf(worker string, epoch string) string { return worker + "#" + epoch }
+
+// HostOf returns the task queue of the worker that made a claim, from the claim's writer.
+func HostOf(writer string) string {
+	worker, _, _ := strings.Cut(writer, "#")
+	return worker
+}

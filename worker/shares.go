@@ -10,14 +10,15 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"golang.org/x/time/rate"
 
-	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
 // How many activities of a queue a worker carries out at a time, all in all and of one organization. It may have a few
 // whatever others do, for which slots are kept.
 const (
-	mostOfOrganization  = activities.MostOfOrganization
+	mostOfOrganization  = session.MostOfOrganization
 	mostActivities      = 2 * mostOfOrganization
 	leastOfOrganization = 64
 	slotsOfQueue        = mostActivities + 32*leastOfOrganization
@@ -70,7 +71,7 @@ func (s *sharedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 			s.shares.log.Warn("An organization has its share of the activities of this worker; more of them wait.",
 				"organization", organization, "queue", info.TaskQueue)
 		}
-		return nil, activities.Postponed(ctx, "its organization has its share of the activities of the worker",
+		return nil, failure.Later(ctx, "its organization has its share of the activities of the worker",
 			longestPostponed)
 	}
 	return s.Next.ExecuteActivity(ctx, in)

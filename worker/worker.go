@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
 	"github.com/deployctl/deployctl/internal/host/runlink/runclient"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/jobs/deployment"
 	"github.com/deployctl/deployctl/internal/jobs/scheduled"
 	"github.com/deployctl/deployctl/internal/jobs/webhooks"
@@ -184,13 +185,15 @@ func (c *Connection) goOn(ctx context.Context) {
 // newActivities makes the activities of this worker, whose private task queue is given.
 func (c *Connection) newActivities(o Options, private string) *activities.Activities {
 	return activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
-		Organizations: o.Organizations, Dir: o.Dir,
-		Env: os.Environ(), Included: o.Included, Sandbox: o.Sandbox, Plugins: o.Plugins,
+		Options: session.Options{
+			Store: c.Store, Worker: private, Organizations: o.Organizations, Dir: o.Dir,
+			Env: os.Environ(), Included: o.Included, Sandbox: o.Sandbox, Plugins: o.Plugins,
+			CountSettled: o.Settled,
+			Catalogue:    func() settlerule.Catalogue { return catalogue.New().Rules },
+		},
+		Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client},
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 		Unseen:       c.unseenVersion, Ended: c.Service().UpdateEnded,
-		CountSettled: o.Settled,
-		Catalogue:    func() settlerule.Catalogue { return catalogue.New().Rules },
 	})
 }
 

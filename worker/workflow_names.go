@@ -80,7 +80,7 @@ func nameOf(input any) string {
 // heartbeatRecorder records heartbeats, with details that are sealed for the activity.
 type heartbeatRecorder struct{ client client.Client }
 
-// RecordActivityHeartbeat implements activities.Heart.
+// RecordActivityHeartbeat implements heartbeat.Heart.
 func (h heartbeatRecorder) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
 	o := client.RecordActivityHeartbeatOptions{TaskToken: taskToken, Details: details}
 	if activity.IsActivity(ctx) {

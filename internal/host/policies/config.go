@@ -1,4 +1,4 @@
-// Package policies configures policy packs, and sums up what their policies have found out.
+// Package policies runs policy packs, configures them, and sums up what their policies have found out.
 package policies
 
 import (

@@ -12,8 +12,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/jobs/scheduled"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/service"
@@ -132,15 +133,15 @@ func (a *Activities) SubmitDeployment(
 ) (deployments.UpdateName, error) {
 	d, err := a.Store.Jobs.Deployment(ctx, in.Name)
 	if err != nil {
-		return deployments.UpdateName{}, activities.Failure(err)
+		return deployments.UpdateName{}, failure.Of(err)
 	}
 	if over(ctx, d) || in.Request.Stack != in.Name.StackName {
-		return deployments.UpdateName{}, activities.Failure(errOver)
+		return deployments.UpdateName{}, failure.Of(errOver)
 	}
 	header := headerOf(d.Operation)
 	accepted, err := a.Service.Submit(ctx, in.Request)
 	if err != nil {
-		return accepted.Update, activities.Failure(err)
+		return accepted.Update, failure.Of(err)
 	}
 	d, err = a.change(ctx, in.Name, func(d *jobs.Deployment) {
 		if !slices.Contains(d.Updates, accepted.Update.Version) {
@@ -149,12 +150,12 @@ func (a *Activities) SubmitDeployment(
 		begin(d, header)
 	})
 	if err != nil {
-		return accepted.Update, activities.Failure(err)
+		return accepted.Update, failure.Of(err)
 	}
 	at := jobs.LogPart{Name: in.Name, Step: stepOperation + slices.Index(d.Updates, accepted.Update.Version)}
 	lines := []apitype.DeploymentLogLine{{Header: header, Timestamp: time.Now().UTC()}, {Timestamp: time.Now().UTC(),
 		Line: "The operation is update " + accepted.Update.Version + " of the stack.\n"}}
-	return accepted.Update, activities.Failure(a.Store.Jobs.PutDeploymentLog(ctx, at, lines))
+	return accepted.Update, failure.Of(a.Store.Jobs.PutDeploymentLog(ctx, at, lines))
 }
 
 // headerOf returns the header of an operation in the log. At "pulumi OPERATION", the stock CLI goes on with the events
@@ -179,7 +180,7 @@ func (a *Activities) FollowDeployment(
 	if in.Cancel {
 		err := a.Service.Cancel(ctx, in.Update, false)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
-			return deployments.UpdateInfo{}, activities.Failure(err)
+			return deployments.UpdateInfo{}, failure.Of(err)
 		}
 	}
 	runs := &scheduled.Activities{Temporal: a.Temporal, Store: a.Store, Service: a.Service}
@@ -190,22 +191,22 @@ func (a *Activities) FollowDeployment(
 func (a *Activities) EndDeployment(
 	ctx context.Context, in deployments.EndDeploymentInput,
 ) (deployments.EndedDeployment, error) {
-	defer activities.Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	none := deployments.EndedDeployment{}
 	begun, err := a.Store.Jobs.Deployment(ctx, in.Name)
 	switch {
 	case err != nil:
-		return none, activities.Failure(unlessAbsent(err))
+		return none, failure.Of(unlessAbsent(err))
 	case begun.Run != workflowRun(ctx) && over(ctx, begun):
-		return none, activities.Failure(errOver)
+		return none, failure.Of(errOver)
 	}
 	at := jobs.LogPart{Name: in.Name, Step: stepEnd}
 	if err := a.writeEnd(ctx, at, in); err != nil {
-		return none, activities.Failure(err)
+		return none, failure.Of(err)
 	}
 	stack, err := a.Store.StackID(ctx, in.Name.StackName)
 	if err != nil {
-		return none, activities.Failure(unlessAbsent(err))
+		return none, failure.Of(unlessAbsent(err))
 	}
 	d, err := a.change(ctx, in.Name, func(d *jobs.Deployment) {
 		if d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
@@ -222,8 +223,8 @@ func (a *Activities) EndDeployment(
 		}
 	})
 	if err != nil && !errors.Is(err, errOver) { // errOver: it is repeated
-		return none, activities.Failure(unlessAbsent(err))
+		return none, failure.Of(unlessAbsent(err))
 	}
 	return deployments.EndedDeployment{RemovesStack: d.Removes != ""},
-		activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
+		failure.Of(a.Service.TellDeployment(ctx, d.Deployment))
 }

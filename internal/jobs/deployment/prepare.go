@@ -13,10 +13,10 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/jobs/gitsource"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sandbox/process"
@@ -56,15 +56,15 @@ func (a *Activities) PrepareDeployment(
 ) (deployments.PreparedDeployment, error) {
 	leave, ok := a.preparing.Take(n.Organization)
 	if !ok {
-		return deployments.PreparedDeployment{}, activities.Postponed(ctx, "the worker prepares other deployments", nextLook)
+		return deployments.PreparedDeployment{}, failure.Later(ctx, "the worker prepares other deployments", nextLook)
 	}
 	defer leave()
 	d, err := a.change(ctx, n, func(d *jobs.Deployment) { begin(d, headerFetch) })
 	if err != nil {
-		return deployments.PreparedDeployment{}, activities.Failure(err)
+		return deployments.PreparedDeployment{}, failure.Of(err)
 	}
 	if err := a.permit(ctx, d); err != nil {
-		return deployments.PreparedDeployment{}, activities.Failure(err)
+		return deployments.PreparedDeployment{}, failure.Of(err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -79,7 +79,7 @@ func (a *Activities) PrepareDeployment(
 	}
 	if err != nil {
 		p.log.line(err.Error())
-		return deployments.PreparedDeployment{}, activities.Failure(p.hidden(err))
+		return deployments.PreparedDeployment{}, failure.Of(p.hidden(err))
 	}
 	return deployments.PreparedDeployment{Request: request, Drift: d.Operation == apitype.DetectDrift,
 		Remediate: d.Settings.Options().RemediateIfDriftDetected}, nil
@@ -136,7 +136,7 @@ func (p *preparation) run(ctx context.Context) (r deployments.UpdateRequest, err
 	if err != nil {
 		return r, bundlecache.Unavailable(err)
 	}
-	p.root, p.env = filepath.Join(dir, "source"), activities.Environment(nil, p.Env)
+	p.root, p.env = filepath.Join(dir, "source"), process.Inherit(nil, p.Env)
 	if err := p.fetch(ctx); err != nil {
 		return r, err
 	}
@@ -240,7 +240,7 @@ func (p *preparation) commands(ctx context.Context) error {
 
 func (p *preparation) command(ctx context.Context, line string) error {
 	settings := p.deployment.Settings
-	env := activities.Environment(environmentOf(settings), p.Env)
+	env := process.Inherit(environmentOf(settings), p.Env)
 	shell := settings.Options().Shell
 	if shell == "" {
 		shell = "sh"

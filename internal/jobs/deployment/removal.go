@@ -7,8 +7,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -20,17 +21,17 @@ const headerRemoval = "Remove the stack"
 // that was created under the name since then stays. A removal that is refused makes the deployment a failed one, which
 // says why.
 func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.DeploymentName) error {
-	defer activities.Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	head, err := a.Service.Head(ctx, n.StackName)
 	if err != nil {
-		return activities.Failure(unlessAbsent(err))
+		return failure.Of(unlessAbsent(err))
 	}
 	d, err := a.Store.Jobs.Deployment(ctx, n)
 	if err != nil {
-		return activities.Failure(unlessAbsent(err))
+		return failure.Of(unlessAbsent(err))
 	}
 	if d.Removes == "" { // it was refused before, and maybe not told
-		return activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
+		return failure.Of(a.Service.TellDeployment(ctx, d.Deployment))
 	}
 	if d.Removes != head.ID {
 		return nil
@@ -39,10 +40,10 @@ func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.Deployme
 		err = unlessAbsent(a.Service.RemoveStack(ctx, n.StackName, false))
 	}
 	refused := (*temporal.ApplicationError)(nil)
-	if errors.As(activities.Failure(err), &refused) && refused.NonRetryable() {
+	if errors.As(failure.Of(err), &refused) && refused.NonRetryable() {
 		err = unlessAbsent(a.refuseRemoval(ctx, n, err))
 	}
-	return activities.Failure(err)
+	return failure.Of(err)
 }
 
 // refuseRemoval records why the stack that a deployment has destroyed stays, and tells webhooks.

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
@@ -44,11 +44,11 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	found, err := a.look(ctx, n)
 	switch {
 	case err != nil:
-		return none, activities.Failure(err)
+		return none, failure.Of(err)
 	case found.skipped != "":
 		return deployments.DeploymentTurn{Skipped: found.skipped}, nil
 	case found.why == "":
-		return none, activities.Failure(a.start(ctx, n))
+		return none, failure.Of(a.start(ctx, n))
 	}
 	if found.why != told {
 		log := a.log(ctx, n, stepTurn, nil)
@@ -57,7 +57,7 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	}
 	cancel()
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), found.why)
-	return none, activities.Postponed(ctx, found.why, found.look)
+	return none, failure.Later(ctx, found.why, found.look)
 }
 
 // start records that a deployment has begun.
@@ -103,8 +103,8 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	if found, err := a.ahead(ctx, n); err != nil || found.why != "" {
 		return found, err
 	}
-	if why, err := activities.HeldBack(ctx, a.Store.Organizations); err != nil || why != "" {
-		return turn{why: "Waiting: " + why + ".", look: laterLook}, err
+	if mode, err := a.Store.Organizations.Mode(ctx); err != nil || mode.Holds() != "" {
+		return turn{why: "Waiting: " + mode.Holds() + ".", look: laterLook}, err
 	}
 	settings, err := a.Store.Jobs.DeploymentSettings(ctx, n.StackName)
 	if err != nil || !settings.Paused {

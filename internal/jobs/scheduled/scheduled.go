@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/events/projection"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/updates"
@@ -45,18 +45,18 @@ const (
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
 func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	switch why, err := activities.HeldBack(ctx, a.Store.Organizations); {
+	switch mode, err := a.Store.Organizations.Mode(ctx); {
 	case err != nil:
-		return deployments.Accepted{}, activities.Failure(err)
-	case why != "": // the run waits
-		return deployments.Accepted{}, activities.Postponed(ctx, why, longestPause)
+		return deployments.Accepted{}, failure.Of(err)
+	case mode.Holds() != "": // the run waits
+		return deployments.Accepted{}, failure.Later(ctx, mode.Holds(), longestPause)
 	}
 	accepted, err := a.Service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 		return accepted, temporal.NewApplicationError(err.Error(), string(deployments.CodeConflict))
 	}
 	if err != nil {
-		return accepted, activities.Failure(err)
+		return accepted, failure.Of(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
@@ -89,7 +89,7 @@ func Follow(
 	case ctx.Err() != nil && !over:
 		return info, ctx.Err()
 	case !over && (err == nil || looking.Err() != nil):
-		return info, activities.Postponed(ctx, "update "+u.Version+" has not ended yet", longestPause)
+		return info, failure.Later(ctx, "update "+u.Version+" has not ended yet", longestPause)
 	case err == nil && info.Status != deployments.StatusSucceeded:
 		err = a.Service.RunFailed(ctx, activity.GetInfo(ctx).WorkflowExecution, info)
 	}
@@ -145,7 +145,7 @@ func (a *Activities) look(
 		return refusedPreview(u, refused), true, nil
 	}
 	info, err = a.ended(ctx, u)
-	return info, err == nil && !info.Ended.IsZero(), activities.Failure(err)
+	return info, err == nil && !info.Ended.IsZero(), failure.Of(err)
 }
 
 // ended returns the description of an ended update; one without an end if it has not ended.
@@ -173,19 +173,19 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
 	state, err := a.eventLog(ctx, in.Check)
 	if err != nil {
-		return deployments.DriftSummary{}, activities.Failure(err)
+		return deployments.DriftSummary{}, failure.Of(err)
 	}
 	if moved, err := a.changedSince(ctx, in, state.End.Started); err != nil || moved {
 		return deployments.DriftSummary{Details: "The stack was updated during the check. The next check reports its drift."},
-			activities.Failure(err)
+			failure.Of(err)
 	}
 	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(),
 		Remediation: in.Remediation}
 	if err := a.Store.Jobs.PutDrift(ctx, in.Check.StackName, drift); err != nil {
-		return deployments.DriftSummary{}, activities.Failure(err)
+		return deployments.DriftSummary{}, failure.Of(err)
 	}
 	if err := a.tellDrift(ctx, drift); err != nil {
-		return deployments.DriftSummary{}, activities.Failure(err)
+		return deployments.DriftSummary{}, failure.Of(err)
 	}
 	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: projection.DriftMarkdown(drift.Resources)}
 	if in.Remediation != nil {
@@ -212,7 +212,7 @@ func (a *Activities) tellDrift(ctx context.Context, d deployments.Drift) error {
 
 // RemoveStack removes the stack of a schedule whose destroy has succeeded, and the schedule with it.
 func (a *Activities) RemoveStack(ctx context.Context, in deployments.ScheduledInput) error {
-	return activities.Failure(a.Service.RemoveScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution))
+	return failure.Of(a.Service.RemoveScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution))
 }
 
 // changedSince reports whether another update has changed the stack since the drift check began: its changes would look

@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/deployctl/deployctl/statestore"
@@ -57,18 +57,18 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && hook.Paused && !in.Once:
 		return deployments.WebhookDelivery{}, nil
 	case err != nil:
-		return deployments.WebhookDelivery{}, activities.Failure(err)
+		return deployments.WebhookDelivery{}, failure.Of(err)
 	case time.Since(in.Asked) > askedWithin:
 		return deployments.WebhookDelivery{}, temporal.NewNonRetryableApplicationError("the event was to be sent at "+
 			in.Asked.Format(time.RFC3339), string(deployments.CodeInvalid), nil)
 	}
 	sent, err := a.Store.Jobs.Delivery(ctx, in.Webhook, in.Event)
 	if err != nil || sent.Error == "" && sent.Sent.After(in.Asked) {
-		return sent, activities.Failure(err)
+		return sent, failure.Of(err)
 	}
 	if in.Payload == "" {
 		if in.Payload, err = Payload(hook.Format, in.Event); err != nil {
-			return deployments.WebhookDelivery{}, activities.Failure(err)
+			return deployments.WebhookDelivery{}, failure.Of(err)
 		}
 	}
 	d := deployments.WebhookDelivery{ID: in.Event.ID, Event: in.Event.Name, Kind: in.Event.Kind, At: in.Event.At,
@@ -79,7 +79,7 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 		d.Error = safetext.Line(failed.Error())
 	}
 	if err := a.Store.Jobs.PutDelivery(ctx, in.Webhook, d); err != nil {
-		return d, activities.Failure(err)
+		return d, failure.Of(err)
 	}
 	if failed == nil || in.Once {
 		return d, nil

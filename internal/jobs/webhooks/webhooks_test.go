@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	dev     = deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
-	failure = deployments.EventOf(deployments.UpdateInfo{
+	dev  = deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
+	over = deployments.EventOf(deployments.UpdateInfo{
 		Update: deployments.UpdateName{StackName: dev, Version: "42"}, Kind: "destroy", Status: deployments.StatusFailed,
 		Initiator: "ann", Changes: map[string]int{"delete": 2, "same": 3}, Error: "quota <exceeded>",
 		Message: "the move to <eu>",
@@ -91,7 +91,7 @@ func (b *bench) deliver(n Network, once bool) (d deployments.WebhookDelivery, er
 	env.SetTestTimeout(waittest.Patience)
 	acts := &Activities{Store: b.store, Network: n}
 	env.RegisterActivity(acts)
-	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: failure, Webhook: b.name, Once: once,
+	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: over, Webhook: b.name, Once: once,
 		Asked: time.Now().Add(-b.ago)})
 	if err != nil {
 		return d, err
@@ -116,7 +116,7 @@ func TestAnEventIsSentSignedAndLogged(t *testing.T) {
 		t.Fatalf("it ends as %+v, %v", d, err)
 	}
 	got, body := r.requests[0], r.bodies[0]
-	for name, want := range map[string]string{"Pulumi-Webhook-ID": failure.ID, "Pulumi-Webhook-Kind": "stack_update",
+	for name, want := range map[string]string{"Pulumi-Webhook-ID": over.ID, "Pulumi-Webhook-Kind": "stack_update",
 		"Pulumi-Webhook-Signature": Sign("shared", body), "Content-Type": "application/json"} {
 		if got.Header.Get(name) != want {
 			t.Errorf("%s is %q, want %q", name, got.Header.Get(name), want)
@@ -126,7 +126,7 @@ func TestAnEventIsSentSignedAndLogged(t *testing.T) {
 		t.Errorf("it is sent as %s %s", got.Method, got.URL)
 	}
 	log := b.logged()
-	if len(log) != 1 || log[0].Payload != body || log[0].ID != failure.ID ||
+	if len(log) != 1 || log[0].Payload != body || log[0].ID != over.ID ||
 		strings.Contains(log[0].Headers, Sign("shared", body)) || strings.Contains(log[0].Headers, "shared") {
 		t.Errorf("the log has %+v", log)
 	}
@@ -248,7 +248,7 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 			"attachments.0.content.body.0.text":          "destroy failed: acme/shop/dev",
 			"attachments.0.content.body.1.facts.3.value": "2 delete"},
 	} {
-		text, err := Payload(format, failure)
+		text, err := Payload(format, over)
 		var v any
 		if err != nil || json.Unmarshal([]byte(text), &v) != nil {
 			t.Fatalf("%s: %s, %v", format, text, err)
@@ -262,10 +262,10 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 }
 
 func TestTheIDOfAPreviewIsNotTold(t *testing.T) {
-	preview := failure
+	preview := over
 	preview.Version = "p-1d1a2454"
 	for _, format := range []deployments.WebhookFormat{deployments.WebhookSlack, deployments.WebhookTeams} {
-		for version, event := range map[string]deployments.WebhookEvent{"42": failure, "p-1d1a2454": preview} {
+		for version, event := range map[string]deployments.WebhookEvent{"42": over, "p-1d1a2454": preview} {
 			if text, err := Payload(format, event); err != nil || strings.Contains(text, version) != (version == "42") {
 				t.Errorf("%s: %s %v", format, text, err)
 			}
