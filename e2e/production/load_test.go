@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,18 @@ func (l *load) finish(t *testing.T) []ended {
 	l.all.Wait()
 	harness.Must(t, l.err)
 	return l.ended
+}
+
+// applied tells whether the last command of an actor has said that it succeeded.
+func (l *load) applied(a *actor) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range slices.Backward(l.ended) {
+		if e.stack == a.stack {
+			return e.code == 0
+		}
+	}
+	return false
 }
 
 // flows waits until each actor has begun a command after now and ended it successfully. It gives the time at which the

@@ -51,7 +51,9 @@ func reserveLow() (address string, reservation io.Closer, err error) {
 }
 
 // shared lets others listen on the port of a socket.
-func shared(fd int) error { return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) }
+func shared(fd int) error {
+	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+}
 
 // bind binds a socket to a port of loopback, 0 for one that is free, and returns the address.
 func bind(fd, port int) (address string, err error) {
