@@ -71,9 +71,10 @@ type Activities struct {
 	settling  *mempool.Pool // of the updates that settle what leases left
 	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
-	sessions  map[string]*session                 // by update
-	spent     map[updateOf]*sync.Map              // until the update's workflow is closed; see session.spent
-	answers   *answers                            // those of an update until its workflow is closed
+	sessions  map[string]*session    // by update
+	spent     map[updateOf]*sync.Map // until the update's workflow is closed; see session.spent
+	answers   *answers               // those of an update until its workflow is closed
+	departure departure
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
 	groupTime time.Duration
 	// leasePlacePatience is that of this name, except in tests.

@@ -34,7 +34,8 @@ func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (e
 func (a *Activities) lostAttempt(
 	ctx context.Context, s *session, in deployments.SettleInput,
 ) (at *attempt, settling context.Context, end func()) {
-	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart)}
+	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, former: in.Worker,
+		heartbeat: startHeartbeat(ctx, a.Heart)}
 	settling, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
@@ -96,6 +97,9 @@ func (at *attempt) remembered(ctx context.Context, here bool) (engine.StepFinish
 	}
 	if last, spent := at.session.spent.Load(at.step.Op); here && (!spent || last.(int) < at.round) {
 		return absent, nil
+	}
+	if never, err := at.neverSent(ctx); err != nil || never {
+		return absent, err
 	}
 	return engine.StepFinished{Outcome: engine.OutcomeUnknown}, nil
 }

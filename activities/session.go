@@ -93,6 +93,7 @@ type session struct {
 	called      sync.Map                     // by operation: a call that changes something was made
 	spent       *sync.Map                    // by operation: the last round whose call may have had an effect
 	answers     *answers                     // of the worker
+	departure   *departure                   // of the worker
 	again       bool                         // another session has had the update: the store says what was answered
 	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 

@@ -88,7 +88,7 @@ func (a *Activities) host(
 			a.spent[of] = &sync.Map{}
 		}
 		s = &session{
-			spent: a.spent[of], answers: a.answers, again: again && u.Number() > 0,
+			spent: a.spent[of], answers: a.answers, departure: &a.departure, again: again && u.Number() > 0,
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
 			granted:  a.grant(u.Organization, askedParallel(request)),
 			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,

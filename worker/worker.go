@@ -111,6 +111,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
+		activities.Depart(closing, acts)
 		activities.Close(closing, acts)
 	}()
 	failed := make(chan error, 2)

@@ -192,6 +192,11 @@ func (l *load) update(a *actor) error {
 	return nil
 }
 
+// broken reports whether a client cannot go on, or an update has failed. The caller holds the lock.
+func (l *load) broken() bool {
+	return l.err != nil || slices.ContainsFunc(l.ended, func(e ended) bool { return e.code != 0 && e.code != unreachable })
+}
+
 // finish has the actors end after their commands, and gives all that ended.
 func (l *load) finish(t *testing.T) []ended {
 	t.Helper()
@@ -232,8 +237,13 @@ func (l *load) flows(t *testing.T) (last time.Time) {
 				last = end
 			}
 		}
-		return len(first) == len(l.actors) || l.err != nil
+		return len(first) == len(l.actors) || l.broken()
 	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken() {
+		t.FailNow() // finish says why
+	}
 	return last
 }
 
@@ -257,6 +267,6 @@ func (l *load) told(t *testing.T, since time.Time, texts ...string) {
 				return true
 			}
 		}
-		return l.err != nil
+		return l.broken()
 	})
 }
