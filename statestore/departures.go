@@ -25,7 +25,7 @@ func (s *Store) Departure(
 	return begun, err == nil, err
 }
 
-// departureKey is beside the outcomes, which are needed for as long.
+// departureKey is among the outcomes, which are kept for as long.
 func departureKey(u deployments.UpdateName, worker string) string {
-	return updateKey(u, "outcome", "begun-by-"+worker)
+	return updateKey(u, "outcome", "begun", worker)
 }
