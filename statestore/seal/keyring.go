@@ -162,8 +162,8 @@ func (k *Keyring) find(id KeyID) (named, bool) {
 	}
 }
 
-// joinLook returns the look that is under way, or a new one that the caller leads; nil if the key was looked for in vain
-// within the last second, or cannot be looked for.
+// joinLook returns the look that is under way, or a new one that the caller leads; nil if the key was looked for in
+// vain within the last second, or cannot be looked for.
 func (k *Keyring) joinLook(id KeyID) (l *look, lead bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
