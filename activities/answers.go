@@ -158,5 +158,5 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	at.session.leaveOutcome(ctx, at.round, at.step, result)
 }
 
-// lastLeave is how long a stopping worker tries to store the result of a step.
+// lastLeave is how long a stopping worker tries to store the result of a step, and which calls it has sent.
 const lastLeave = 20 * time.Second

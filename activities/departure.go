@@ -16,11 +16,14 @@ type departure struct {
 }
 
 // Depart stores, of each update that this worker hosts, which calls it has sent. It sends none afterwards. It is called
-// once, when the worker takes no more tasks. Without it, as after a kill, every lost step may have had its effect.
+// once, when the worker takes no more tasks, and tries for lastLeave at most. Without it, as after a kill, every lost
+// step may have had its effect.
 func Depart(ctx context.Context, a *Activities) {
 	a.departure.mu.Lock()
 	a.departure.told = true
 	a.departure.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lastLeave)
+	defer cancel()
 	a.mu.Lock()
 	hosted := slices.Collect(maps.Values(a.sessions))
 	a.mu.Unlock()
