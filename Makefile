@@ -23,7 +23,7 @@ UNIT = ./internal/plugin/languagehost ./statestore ./activities \
 	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
-	mutants race lint workflowcheck imports alerts cross cross-build e2e long test-real attack bench chaos rounds record generate \
+	mutants race lint workflowcheck imports alerts cross cross-build e2e long test-real test-production attack bench chaos rounds record generate \
 	release clean help
 
 help: ## say what can be made
@@ -161,6 +161,9 @@ chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kill
 REAL ?= 1-30
 test-real: build ## real providers against real servers: their lives, and REAL (1-30) seeds of lost answers and kills
 	$(WITH_PEERS) go test -vet=off -count=1 -v -timeout 1h ./e2e/real -args -real -seeds $(REAL)
+
+test-production: build next ## upgrades, outages, new keys and clocks apart on Temporal with PostgreSQL and an S3 server, as in production
+	$(WITH_PEERS) go test -vet=off -count=1 -v -timeout 2h ./e2e/production -args -production
 
 differential: build stockengine ## compare random programs with Pulumi's own engine; SEEDS=1-2000 plays, or resumes, these
 	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)

@@ -62,6 +62,17 @@ func New(o Options) *Activities {
 // Close ends every plugin and program that the activities have started, when the worker stops.
 func Close(ctx context.Context, a *Activities) { a.sessions.Close(ctx) }
 
+// lastWord is how long a worker that ends tries to store which calls it has sent.
+const lastWord = 20 * time.Second
+
+// Depart has a worker that takes no more tasks send no call any more, and store which ones it has sent of the updates
+// that it hosts.
+func Depart(ctx context.Context, a *Activities) {
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
+	defer cancel()
+	a.sessions.Depart(ctx)
+}
+
 // Taken returns how much memory the activities have given to what clients have made large, in bytes.
 func Taken(a *Activities) int64 { return a.leases.Taken() + a.StateMemory.Taken() }
 

@@ -131,6 +131,62 @@ func TestAWorkerKnowsWhatItHasNotSent(t *testing.T) {
 	}
 }
 
+// Temporal may have given a worker, which was about to end, a step that it never saw.
+func TestAWorkerThatHasEndedInOrderHasToldWhatItSent(t *testing.T) {
+	t.Parallel()
+	for name, departs := range map[string]bool{"it has ended in order": true, "it was killed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := &bucket.Memory{}
+			h := newHouseOn(t, objects) // no rule says how to find a thing
+			h.update = deployments.UpdateName{StackName: testStack, Version: "1"}
+			in := deployments.ClaimInput{Update: h.update, Number: 1, Request: deployments.UpdateRequest{Stack: testStack,
+				Kind: engine.KindDestroy, Submitted: h.submitted(testStack), Environment: h.env}}
+			if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+				t.Fatal(err)
+			}
+			sent := h.create(texts("name", "n", "do", "die-after"))
+			if _, err := h.step(sent, 1); errorType(err) != deployments.ErrorUnknownOutcome {
+				t.Fatal(err)
+			}
+			former, unseen, outcome := h.acts, sent, engine.OutcomeUndecidable
+			unseen.Op++
+			if departs {
+				outcome = engine.OutcomeAbsent
+				Depart(t.Context(), former)
+				if _, err := h.step(unseen, 1); errorType(err) != deployments.ErrorPostponed {
+					t.Errorf("it goes on to send calls: %v", err)
+				}
+			}
+			h.another(objects)
+			in.Number++
+			if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+				t.Fatal(err)
+			}
+			for _, lost := range []struct {
+				step    engine.Step
+				outcome engine.Outcome
+			}{{sent, engine.OutcomeUndecidable}, {unseen, outcome}} {
+				if got := h.settleLost(lost.step, former.Worker); got.Outcome != lost.outcome {
+					t.Errorf("step %d: %+v", lost.step.Op, got)
+				}
+			}
+		})
+	}
+}
+
+// settleLost settles an attempt that was lost with another worker.
+func (h *house) settleLost(s engine.Step, worker string) engine.StepFinished {
+	h.t.Helper()
+	s.URN, s.Type, s.Provider, s.Seed = thingURN, thingType, h.toy(), seedOf(thingURN)
+	got, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
+		Round: 1, Settle: engine.Settle{Step: s}, Worker: worker})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return got
+}
+
 func TestAnotherWorkerIsAnsweredOnceTheCallHasReturned(t *testing.T) {
 	t.Parallel()
 	h := bench(t, nil)

@@ -27,12 +27,13 @@ var ofItsOwn = map[string]map[string]string{
 	},
 }
 
-// TestWhatTheToolsShareWithTheProductIsCompiledOnce holds that the tools of `make test` have the modules that the
-// product has in its versions. Another version of one is compiled once more, and so is all that imports it: a tenth of
+// TestWhatTheToolsShareWithTheProductIsCompiledOnce holds that the tools of `make test`, and the servers of
+// `make test-production`, have the modules that the product has in its versions. Another version of one is compiled once more, and so is all that imports it: a tenth of
 // the first `make test` of a machine.
 func TestWhatTheToolsShareWithTheProductIsCompiledOnce(t *testing.T) {
 	product := requirements(t, ".")
-	for _, tool := range []string{"peers", "fakeprovider", "lint", "workflowcheck", "crosscheck"} {
+	for _, tool := range []string{"peers", "fakeprovider", "lint", "workflowcheck", "crosscheck", "temporal",
+		"versitygw"} {
 		own := requirements(t, filepath.Join("tools", tool))
 		for path, version := range own {
 			wanted, shared := product[path]

@@ -110,7 +110,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		o.Hosts(func() []time.Time { return activities.HostedSince(acts) })
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		ctx := context.WithoutCancel(ctx)
+		activities.Depart(ctx, acts)
+		closing, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 		activities.Close(closing, acts)
 	}()

@@ -31,6 +31,19 @@ type Part struct {
 	stopped bool
 }
 
+// NewPart is a part that is not started: a program with its arguments and its environment, in a directory that gets its
+// log.
+func NewPart(name, dir string, env []string, program string, args ...string) *Part {
+	return &Part{Name: name, path: program, dir: dir, args: args, env: env}
+}
+
+// Become has the part be another program from its next start on, with more in its environment.
+func (p *Part) Become(program string, env ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.path, p.env = program, append(slices.Clip(p.env), env...)
+}
+
 // Start starts the part, which must not be running.
 func (p *Part) Start() error {
 	p.mu.Lock()

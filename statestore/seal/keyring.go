@@ -65,11 +65,20 @@ func MasterKeys(master []byte) (Keys, error) {
 // Keyring derives the keys of all purposes from the service's keys, which may be replaced while it is used. The zero
 // Keyring has no keys until Replace gives it some.
 type Keyring struct {
-	mu       sync.RWMutex
-	keys     Keys
-	named    []named // keys.Sealing
-	reload   func() error
-	reloaded time.Time
+	mu     sync.RWMutex
+	keys   Keys
+	named  []named // keys.Sealing
+	reload func() error
+
+	look   *look               // under way; nil: none is
+	looked time.Time           // when the last look began
+	missed map[KeyID]time.Time // when a key was last looked for in vain
+}
+
+// look is a look for keys that the ring does not have.
+type look struct {
+	began time.Time     // once it is done
+	done  chan struct{} // closed then
 }
 
 // named is a sealing key with its id, which takes a while to make.
@@ -78,8 +87,11 @@ type named struct {
 	key []byte
 }
 
-// reloadEvery is how often, at most, a ring looks for a key that it does not know.
+// reloadEvery is how often, at most, a ring looks for keys that it does not know.
 const reloadEvery = time.Second
+
+// maxMissed bounds the keys that are known to be missing.
+const maxMissed = 1000
 
 // NewKeyring makes the ring of a master key, 32 bytes.
 func NewKeyring(master []byte) (*Keyring, error) {
@@ -124,23 +136,69 @@ func (k *Keyring) OnUnknown(reload func() error) {
 	k.reload = reload
 }
 
-// find returns the sealing key with an id, looking for it where keys are kept if it is not known.
+// find returns the sealing key with an id, looking for it where keys are kept if it is not known. A key is there before
+// anything is sealed with it, so a look that began after the value was met is decisive, and an earlier one is not.
 func (k *Keyring) find(id KeyID) (named, bool) {
-	if key, ok := k.known(id); ok {
-		return key, true
+	met := time.Now()
+	for {
+		if key, ok := k.known(id); ok {
+			return key, true
+		}
+		l, lead := k.joinLook(id)
+		switch {
+		case l == nil:
+			return named{}, false
+		case lead:
+			k.lead(l)
+		default:
+			<-l.done
+		}
+		if key, ok := k.known(id); ok || !l.began.Before(met) {
+			if !ok {
+				k.miss(id)
+			}
+			return key, ok
+		}
 	}
+}
+
+// joinLook returns the look that is under way, or a new one that the caller leads; nil if the key was looked for in
+// vain within the last second, or cannot be looked for.
+func (k *Keyring) joinLook(id KeyID) (l *look, lead bool) {
 	k.mu.Lock()
-	reload := k.reload
-	if time.Since(k.reloaded) < reloadEvery {
-		reload = nil
-	} else {
-		k.reloaded = time.Now()
+	defer k.mu.Unlock()
+	if missed, ok := k.missed[id]; k.reload == nil || ok && time.Since(missed) < reloadEvery {
+		return nil, false
 	}
+	if k.look != nil {
+		return k.look, false
+	}
+	k.look = &look{done: make(chan struct{})}
+	return k.look, true
+}
+
+// lead looks for new keys, a second after the last look at the earliest.
+func (k *Keyring) lead(l *look) {
+	k.mu.RLock()
+	reload, pause := k.reload, reloadEvery-time.Since(k.looked)
+	k.mu.RUnlock()
+	time.Sleep(pause)
+	l.began = time.Now()
+	_ = reload() // whose error its owner keeps
+	k.mu.Lock()
+	k.looked, k.look = l.began, nil
 	k.mu.Unlock()
-	if reload == nil || reload() != nil {
-		return named{}, false
+	close(l.done)
+}
+
+// miss notes that a key was looked for in vain.
+func (k *Keyring) miss(id KeyID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.missed == nil || len(k.missed) >= maxMissed {
+		k.missed = map[KeyID]time.Time{}
 	}
-	return k.known(id)
+	k.missed[id] = time.Now()
 }
 
 func (k *Keyring) known(id KeyID) (named, bool) {

@@ -5,6 +5,8 @@ package session
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
@@ -85,6 +87,24 @@ func (a *Sessions) Close(ctx context.Context) {
 	}
 	closing.Wait()
 	a.reserve.Close()
+}
+
+// Depart stores, of each update that the worker hosts, which calls it has sent. It sends none afterwards. It is called
+// once, when the worker takes no more tasks.
+func (a *Sessions) Depart(ctx context.Context) {
+	a.answers.Depart()
+	a.mu.Lock()
+	all := slices.Collect(maps.Values(a.all))
+	a.mu.Unlock()
+	var telling sync.WaitGroup
+	for _, s := range all {
+		telling.Go(func() {
+			if _, err := s.Await(ctx); err == nil {
+				s.steps.Depart(ctx, a.Worker)
+			}
+		})
+	}
+	telling.Wait()
 }
 
 // Reported tells the worker whether Temporal has accepted the end of an activity, by its task token.

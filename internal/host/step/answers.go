@@ -20,7 +20,8 @@ type Answers struct {
 	byStep  map[stepOf]*answer
 	byToken map[string]*answer // by the task token of their activities
 	// spent are the last rounds whose calls may have had an effect, by operation.
-	spent map[UpdateOf]*sync.Map
+	spent     map[UpdateOf]*sync.Map
+	departure departure
 }
 
 // UpdateOf names an update of one stack. If all that is known of the stack is lost, the first update of the one that is

@@ -45,6 +45,7 @@ type attempt struct {
 	session   *Steps
 	step      engine.Step
 	round     int
+	former    string             // the worker with which it was lost, when that is to be found out; may be empty
 	heartbeat *heartbeat.Beats   // nil if it only looks, as a part of a plan
 	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
@@ -170,9 +171,8 @@ func mutate[T any](
 		if round, spent := at.session.spent.Load(at.step.Op); spent && round.(int) >= at.round {
 			return engine.StepFinished{}, failure.UnknownOutcome("an earlier attempt was answered already")
 		}
-		// the server counts the earlier attempt as ended, but its call still runs here
-		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
-			return engine.StepFinished{}, failure.UnknownOutcome("an earlier attempt is still under way")
+		if err := at.send(); err != nil {
+			return engine.StepFinished{}, err
 		}
 		at.session.called.Store(at.step.Op, true)
 		at.session.answers.drop(at.stepOf()) // that an earlier one had no effect

@@ -18,7 +18,8 @@ import (
 func (s *Steps) lostAttempt(
 	ctx context.Context, heart heartbeat.Heart, in deployments.SettleInput,
 ) (at *attempt, settling context.Context, end func()) {
-	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, heart)}
+	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, former: in.Worker,
+		heartbeat: heartbeat.Start(ctx, heart)}
 	settling, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
@@ -80,6 +81,9 @@ func (at *attempt) remembered(ctx context.Context, here bool) (engine.StepFinish
 	}
 	if last, spent := at.session.spent.Load(at.step.Op); here && (!spent || last.(int) < at.round) {
 		return absent, nil
+	}
+	if never, err := at.neverSent(ctx); err != nil || never {
+		return absent, err
 	}
 	return engine.StepFinished{Outcome: engine.OutcomeUnknown}, nil
 }

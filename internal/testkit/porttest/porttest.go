@@ -11,7 +11,22 @@ import (
 // Address is one on loopback that is the test's until it ends: nobody listens on it but whom the test tells.
 func Address(t testing.TB) string {
 	t.Helper()
-	address, reservation, err := Reserve()
+	return until(t, Reserve)
+}
+
+// Low is Address for a server that takes a port for a number of 15 bits, such as Temporal's with PostgreSQL's smallint.
+func Low(t testing.TB) string {
+	t.Helper()
+	return until(t, reserveLow)
+}
+
+// The ports of Low are below those that kernels choose.
+const lowestLow, highestLow = 1 << 14, 1<<15 - 1
+
+// until reserves an address until the test ends.
+func until(t testing.TB, reserve func() (string, io.Closer, error)) string {
+	t.Helper()
+	address, reservation, err := reserve()
 	if err != nil {
 		t.Fatal(err)
 	}

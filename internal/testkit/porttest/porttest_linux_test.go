@@ -52,7 +52,21 @@ func TestTheKernelGivesAReservedPortToNobody(t *testing.T) {
 }
 
 func TestWhoIsToldAReservedPortListensThereAgainAndAgain(t *testing.T) {
-	address := Address(t)
+	for _, address := range []string{Address(t), Low(t)} {
+		listensAgain(t, address)
+	}
+}
+
+func TestNobodyElseGetsALowPort(t *testing.T) {
+	one, another := Low(t), Low(t)
+	_, port, _ := net.SplitHostPort(one)
+	if n, err := strconv.ParseInt(port, 10, 16); err != nil || n == 0 || one == another {
+		t.Errorf("the ports are %s and %s", one, another)
+	}
+}
+
+func listensAgain(t *testing.T, address string) {
+	t.Helper()
 	if _, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("before: %v", err)
 	}

@@ -20,19 +20,44 @@ func reserve() (address string, reservation io.Closer, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("reserving a port: %w", err)
 	}
-	if address, err = bind(fd); err != nil {
+	err = shared(fd)
+	if err == nil {
+		address, err = bind(fd, 0)
+	}
+	if err != nil {
 		_ = syscall.Close(fd)
 		return "", nil, fmt.Errorf("reserving a port: %w", err)
 	}
 	return address, held(fd), nil
 }
 
-// bind binds a socket to a port of loopback, and returns the address.
-func bind(fd int) (address string, err error) {
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		return "", err
+// reserveLow binds a socket to a port that nobody has bound, and shares it then.
+func reserveLow() (address string, reservation io.Closer, err error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, fmt.Errorf("reserving a port: %w", err)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	for port := highestLow; port >= lowestLow; port-- {
+		if address, err = bind(fd, port); err == nil {
+			err = shared(fd)
+			break
+		}
+	}
+	if err != nil {
+		_ = syscall.Close(fd)
+		return "", nil, fmt.Errorf("reserving a port: %w", err)
+	}
+	return address, held(fd), nil
+}
+
+// shared lets others listen on the port of a socket.
+func shared(fd int) error {
+	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+}
+
+// bind binds a socket to a port of loopback, 0 for one that is free, and returns the address.
+func bind(fd, port int) (address string, err error) {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return "", err
 	}
 	bound, err := syscall.Getsockname(fd)

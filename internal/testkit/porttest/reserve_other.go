@@ -3,6 +3,7 @@
 package porttest
 
 import (
+	"fmt"
 	"io"
 	"net"
 )
@@ -14,4 +15,15 @@ func reserve() (address string, reservation io.Closer, err error) {
 		return "", nil, err
 	}
 	return listener.Addr().String(), io.NopCloser(nil), listener.Close()
+}
+
+// reserveLow only finds a port that is free now, too.
+func reserveLow() (address string, reservation io.Closer, err error) {
+	for port := highestLow; port >= lowestLow; port-- {
+		listener, failed := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err = failed; err == nil {
+			return listener.Addr().String(), io.NopCloser(nil), listener.Close()
+		}
+	}
+	return "", nil, err
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -26,6 +27,7 @@ type Server struct {
 	Log     string // the file with what it was asked
 
 	dir, initdb, postgres string
+	settings              []string
 	reservation           io.Closer
 	process               *exec.Cmd
 	as                    *syscall.Credential
@@ -34,10 +36,19 @@ type Server struct {
 // ErrNone is that there is no server to start, and says what to install.
 var ErrNone = errors.New("no PostgreSQL server: install Debian's package postgresql")
 
-// Start starts a server with nothing in it. Its directory is not below that of a test, where its user could not reach
-// it.
-func Start() (*Server, error) {
-	s := &Server{}
+// quick are settings for a server that need not survive a power cut, and whose log is read.
+var quick = []string{"fsync=off", "full_page_writes=off", "log_statement=all"}
+
+// Durable are settings of a server that keeps what it has acknowledged, as Debian's does.
+var Durable = []string{"fsync=on", "full_page_writes=on", "log_statement=none"}
+
+// Start starts a server with nothing in it, for tests that read its log.
+func Start() (*Server, error) { return StartWith() }
+
+// StartWith starts a server with nothing in it and settings of the form NAME=VALUE. Its directory is not below that of
+// a test, where its user could not reach it.
+func StartWith(settings ...string) (*Server, error) {
+	s := &Server{settings: slices.Concat(quick, settings)}
 	var err error
 	for program, path := range map[string]*string{"initdb": &s.initdb, "postgres": &s.postgres} {
 		if *path, err = find(program); err != nil {
@@ -48,7 +59,10 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	if s.Address, s.reservation, err = porttest.Reserve(); err == nil {
-		err = s.start()
+		err = s.prepare()
+	}
+	if err == nil {
+		err = s.Launch()
 	}
 	if err != nil {
 		s.Stop()
@@ -73,7 +87,8 @@ host all postgres 127.0.0.1/32 trust
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-func (s *Server) start() error {
+// prepare makes the server's data.
+func (s *Server) prepare() error {
 	if os.Geteuid() == 0 { // the server refuses to run as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -91,18 +106,24 @@ func (s *Server) start() error {
 		"--no-sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(access), 0o600); err != nil {
-		return err
-	}
-	_, port, _ := net.SplitHostPort(s.Address) // it has a port
 	s.Log = filepath.Join(s.dir, "log")
-	log, err := os.Create(s.Log)
+	return os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(access), 0o600)
+}
+
+// Launch starts the server again that Crash has ended. It returns when it answers.
+func (s *Server) Launch() error {
+	_, port, _ := net.SplitHostPort(s.Address) // it has a port
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	s.process = s.command(s.postgres, "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c",
-		"unix_socket_directories="+s.dir, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "log_statement=all")
+	args := []string{"-D", filepath.Join(s.dir, "data"), "-p", port}
+	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.dir},
+		s.settings...) {
+		args = append(args, "-c", setting)
+	}
+	s.process = s.command(s.postgres, args...)
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		s.process = nil
@@ -123,6 +144,16 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.as}
 	return cmd
+}
+
+// Crash ends the server at once, as "pg_ctl stop -m immediate" does: it recovers when it is started again.
+func (s *Server) Crash() error {
+	if err := s.process.Process.Signal(syscall.SIGQUIT); err != nil {
+		return err
+	}
+	_ = s.process.Wait() // it ends with an error
+	s.process = nil
+	return nil
 }
 
 // Stop ends the server and its connections, and removes what it had.
