@@ -103,7 +103,12 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		"PutOutcome": func(ctx context.Context) error {
 			return f.Updates.PutOutcome(ctx, update, 1, engine.StepFinished{Op: 1})
 		},
-		"Outcome": func(ctx context.Context) error { _, err := f.Updates.Outcome(ctx, update, 1, 1); return err },
+		"Outcome":      func(ctx context.Context) error { _, err := f.Updates.Outcome(ctx, update, 1, 1); return err },
+		"PutDeparture": func(ctx context.Context) error { return f.Updates.PutDeparture(ctx, update, name, nil) },
+		"Departure": func(ctx context.Context) error {
+			_, _, err := f.Updates.Departure(ctx, update, name)
+			return err
+		},
 		"Claim": func(ctx context.Context) error {
 			_, err := f.Claim(ctx, statestore.Claimant{Update: update})
 			return err
