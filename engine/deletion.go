@@ -146,8 +146,8 @@ func (r *Run) startDeletion(d *deletion) {
 	}
 	op.Silent = r.deletesNothing(d, state)
 	if !r.goal.DryRun && state.Custom && r.sharesID(state) {
-		r.diagnose("warning", d.URN, "%s was not replaced by another one: its provider has found what was there, %s, and that "+
-			"stays; to have it deleted before it is made again, give it the option deleteBeforeReplace", d.URN, state.ID)
+		r.diagnose("warning", d.URN, "%s was not replaced by another one: its provider has found what was there, %s, and "+
+			"that stays; to have it deleted before it is made again, give it the option deleteBeforeReplace", d.URN, state.ID)
 	}
 	if op.Silent && !op.Step.hooked() {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: state.Type, Old: op.Step.Old})

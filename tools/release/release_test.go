@@ -126,7 +126,7 @@ func TestAReleaseHasAllThatIsSaidOfIt(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	want := []string{"CHANGES-1.2.3-rc.1.md", "SHA256SUMS", "deployctl-1.2.3-rc.1.tgz",
+	want := []string{"CHANGES-1.2.3-rc.1.md", "SHA256SUMS", "compose-1.2.3-rc.1.yaml", "deployctl-1.2.3-rc.1.tgz",
 		"deployctl-embedded_1.2.3-rc.1_linux_amd64.cdx.json", "deployctl-embedded_1.2.3-rc.1_linux_arm64.cdx.json",
 		"deployctl-embedded_1.2.3~rc.1_amd64.deb", "deployctl-embedded_1.2.3~rc.1_arm64.deb",
 		"deployctl_1.2.3-rc.1_darwin_amd64.cdx.json", "deployctl_1.2.3-rc.1_darwin_amd64.tar.gz",

@@ -87,7 +87,8 @@ func TestASurveyThatFailsIsNoAllClear(t *testing.T) {
 		}
 		for _, args := range [][]string{{"stack", "orphans"}, {"stack", "rebuild", "--dry-run"}} {
 			got := d.run(args...)
-			if got.code != 1 || !strings.Contains(got.out, "Not everything was looked for, because the preview failed:\n"+c.says) ||
+			const heading = "Not everything was looked for, because the preview failed:\n"
+			if got.code != 1 || !strings.Contains(got.out, heading+c.says) ||
 				strings.Contains(got.out, "Nothing was found") {
 				t.Errorf("%v: code %d\n%s", args, got.code, got.out)
 			}
