@@ -68,7 +68,8 @@ const groupTime = 10 * time.Second
 
 // Program runs the program once, as one epoch. It serves the resource monitor, passes the program's requests to the Run
 // and the Run's replies to the program, and returns when the program has ended. That it failed, or was lost, is a
-// result. The errors are ErrorNotStarted (another worker hosts the update, or this one stops), and those of the service.
+// result. The errors are ErrorNotStarted (another worker hosts the update, or this one stops), and those of the
+// service.
 func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
