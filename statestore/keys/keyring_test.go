@@ -16,50 +16,14 @@ import (
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
+var open, opened, put, get = storetest.Open, storetest.Opened, storetest.Put, storetest.Get
+
 const ringObject = "keys/ring.json"
 
 var dev = deployments.StackName{Organization: "organization", Project: "web", Stack: "dev"}
 
-// open opens a bucket as a process does at its start.
-func open(t *testing.T, objects bucket.Objects, o statestore.Options) (*statestore.Store, error) {
-	t.Helper()
-	if o.Master == nil && o.Keepers == nil {
-		o.Master = storetest.Master
-	}
-	s, err := statestore.New(objects, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, s.Check(t.Context())
-}
-
-func opened(t *testing.T, objects bucket.Objects, o statestore.Options) *statestore.Store {
-	t.Helper()
-	s, err := open(t, objects, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func up(n int) deployments.UpdateName {
 	return deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}
-}
-
-func put(t *testing.T, objects bucket.Objects, key string, data []byte) {
-	t.Helper()
-	if _, err := objects.Put(t.Context(), key, data, bucket.Condition{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func get(t *testing.T, objects bucket.Objects, key string) []byte {
-	t.Helper()
-	o, err := objects.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.Data
 }
 
 func TestAProcessWithAnotherKeyDoesNotStart(t *testing.T) {

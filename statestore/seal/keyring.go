@@ -184,11 +184,13 @@ func (k *Keyring) lead(l *look) {
 	k.mu.RUnlock()
 	time.Sleep(pause)
 	l.began = time.Now()
+	defer func() { // also after a panic: others wait
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.looked, k.look = l.began, nil
+		close(l.done)
+	}()
 	_ = reload() // whose error its owner keeps
-	k.mu.Lock()
-	k.looked, k.look = l.began, nil
-	k.mu.Unlock()
-	close(l.done)
 }
 
 // miss notes that a key was looked for in vain.

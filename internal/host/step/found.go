@@ -57,8 +57,11 @@ func (at *attempt) lookFirst(
 				return nil, err // the create says it
 			}
 		}
-		if with.ContainsUnknowns() || slices.ContainsFunc(seen, with.DeepEquals) {
+		if with.ContainsUnknowns() {
 			continue
+		}
+		if slices.ContainsFunc(seen, with.DeepEquals) {
+			break // they do not depend on the seed
 		}
 		seen = append(seen, with)
 		found, err := tried.exists(ctx, p, with)

@@ -109,11 +109,13 @@ func (p *Provider) unusable() bool {
 // lastCalls is how long calls of a cancelled provider may take to end while another process has its place.
 const lastCalls = 10 * time.Second
 
-// replaced ends a provider in whose place there is another one, when its last calls have had the time to end.
-func (p *Provider) replaced() {
+// replaced ends a provider in whose place there is another one, when its last calls have had the time to end, or with
+// its host.
+func (p *Provider) replaced(host context.Context) {
 	if p.cancelled.Load() {
 		select {
 		case <-p.Died():
+		case <-host.Done():
 		case <-time.After(lastCalls):
 		}
 	}

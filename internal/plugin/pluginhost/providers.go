@@ -155,7 +155,7 @@ func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 		return nil, err
 	}
 	if ok && old.provider != nil {
-		go old.provider.replaced()
+		go old.provider.replaced(h.ctx)
 	}
 	slot := &providerSlot{ready: make(chan struct{})}
 	h.providers[key] = slot
