@@ -9,10 +9,19 @@ import (
 
 	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(s3test.Run(m)) }
+func TestMain(m *testing.M) {
+	// What compresses is shared. Used first in a bubble of testing/synctest, it would belong to that one.
+	keys, err := seal.NewKeyring(storetest.Master)
+	if err != nil {
+		panic(err)
+	}
+	keys.Box(seal.PurposeStore).Seal(make([]byte, 1<<10), "")
+	os.Exit(s3test.Run(m))
+}
 
 var prefixes atomic.Int32
 

@@ -212,8 +212,9 @@ func (c *collection) blobs(ctx context.Context) error {
 }
 
 // absences removes the records that a resource did not exist before its create, and of what lost creates have made,
-// once no create that may have happened needs them: each create of a type with a settle rule writes one. The next
-// attempt writes a missing record again. The state, which may be large, is read only if there are old records.
+// once no create that may have happened needs them: each create of a type with a settle rule writes one. What tells of
+// several creates stays while any of the stack's may have happened. The next attempt writes a missing record again. The
+// state, which may be large, is read only if there are old records.
 func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
@@ -237,7 +238,9 @@ func (c *collection) absences(ctx context.Context) error {
 		return nil //nolint:nilerr // it is unknown which are needed
 	}
 	removed := 0
-	return c.remove(ctx, slices.DeleteFunc(gone, func(key string) bool { return needed[key] }), &removed)
+	return c.remove(ctx, slices.DeleteFunc(gone, func(key string) bool {
+		return needed[key] || len(needed) > 0 && creates.OfSeveral(key)
+	}), &removed)
 }
 
 // neededRecords returns the keys of the records of the pending operations of the newest state.

@@ -3,7 +3,10 @@
 //
 // The layout, under the bucket's prefix:
 //
-//	stacks/ORG/PROJECT/STACK/creates/STACK-ID/SEED/{absence,made,mark}
+//	stacks/ORG/PROJECT/STACK/creates/STACK-ID/SEED/{made,mark}
+//	stacks/ORG/PROJECT/STACK/creates/STACK-ID/absences/VERSION-RANDOM    of several creates
+//
+// Earlier builds recorded absences as SEED/absence.
 //
 // Everything is sealed. All methods may be called concurrently, by any number of processes. Errors are
 // *deployments.Error or end with the context.
@@ -12,53 +15,28 @@ package creates
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Store is the typed store of creates. See the package's description.
-type Store struct{ stacks *stackobjects.Objects }
+type Store struct {
+	stacks *stackobjects.Objects
+
+	mu     sync.Mutex
+	queues map[noted]*queue
+	read   *lru.Cache[string, map[string]string] // absences by their keys
+}
 
 // New returns the store over the objects of stacks.
-func New(stacks *stackobjects.Objects) *Store { return &Store{stacks} }
-
-// absence is what NoteAbsence records. Earlier builds recorded the text of Sought alone, of a create whose seed no
-// other has.
-type absence struct {
-	Sought  string `json:"sought"`
-	Version int    `json:"version"` // of the update that looked
-}
-
-// UnmarshalJSON reads what this and earlier builds have recorded.
-func (a *absence) UnmarshalJSON(data []byte) error {
-	type plain absence
-	if err := json.Unmarshal(data, &a.Sought); err == nil {
-		return nil
-	}
-	return json.Unmarshal(data, (*plain)(a))
-}
-
-// NoteAbsence records that the resource of a create was looked for before an attempt, and did not exist. The create
-// is identified by its seed, the same in every update that attempts it; sought is a digest of what was looked for,
-// and version that of the update that looked.
-func (s *Store) NoteAbsence(
-	ctx context.Context, name deployments.StackName, seed []byte, sought string, version int,
-) error {
-	return s.putRecord(ctx, name, seed, absenceObject, absence{sought, version})
-}
-
-// SawAbsence reports whether the last call of NoteAbsence for a create was for the same search, in an update since a
-// version: a create before that one may have had the seed, too.
-func (s *Store) SawAbsence(
-	ctx context.Context, name deployments.StackName, seed []byte, sought string, since int,
-) (bool, error) {
-	var noted absence
-	err := s.record(ctx, name, seed, absenceObject, &noted)
-	return err == nil && noted != (absence{}) && noted.Sought == sought && noted.Version >= since, err
+func New(stacks *stackobjects.Objects) *Store {
+	read, _ := lru.New[string, map[string]string](absencesRead) // it is not negative
+	return &Store{stacks: stacks, queues: map[noted]*queue{}, read: read}
 }
 
 // Mark is the mark of a create, and where its resource bears it. The zero value is none.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"strings"
@@ -307,7 +308,7 @@ func restore(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeInvalid)
 }
 
-// collectAbsences makes a hundred creates that note an absence, of which one is still open.
+// collectAbsences makes a hundred creates that note an absence and a mark, of which one is still open.
 func collectAbsences(t *testing.T, f fixture) {
 	f.create(t)
 	f.update(t, 1)
@@ -326,24 +327,37 @@ func collectAbsences(t *testing.T, f fixture) {
 		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
-	for _, c := range []struct{ days, want int }{{0, 100}, {400, 1}} {
-		_, err := f.later(t, c.days).Collect(t.Context(), dev, statestore.Retention{Versions: 1})
+	collect := func(days, absences, marks int) {
+		t.Helper()
+		_, err := f.later(t, days).Collect(t.Context(), dev, statestore.Retention{Versions: 1})
 		ok(t, err)
-		left := 0
+		seen, marked := 0, 0
 		for n := range 100 {
-			seen, err := f.Creates.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
+			seed := []byte{byte(n), 1}
+			saw, err := f.Creates.SawAbsence(t.Context(), dev, seed, "x", 1)
 			ok(t, err)
-			mark, err := f.Creates.NotedMark(t.Context(), dev, []byte{byte(n), 1})
+			mark, err := f.Creates.NotedMark(t.Context(), dev, seed)
 			ok(t, err)
-			if seen != (mark.Text == "x") {
-				t.Errorf("of create %d, one note is there and another is not", n)
+			if saw {
+				seen++
 			}
-			if seen {
-				left++
+			if mark.Text == "x" {
+				marked++
+			}
+			if bytes.Equal(seed, open) && (saw != (absences > 0) || (mark.Text == "x") != (marks > 0)) {
+				t.Errorf("after %d days, the absence of the open create is there: %t, and its mark %q", days, saw, mark)
 			}
 		}
-		if seen, err := f.Creates.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
-			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
+		if seen != absences || marked != marks {
+			t.Errorf("after %d days %d absences and %d marks are left, not %d and %d", days, seen, marked, absences, marks)
 		}
 	}
+	collect(0, 100, 100)
+	collect(400, 100, 1) // an object may tell of several creates
+	f.claim(t, 3, "w")
+	ok(t, f.Updates.PutRequest(t.Context(), up(3), deployments.UpdateRequest{}))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(3), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaEnd, Op: -1}}))
+	_, err = f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(3), Base: 2}, Saves: 1})
+	ok(t, err)
+	collect(800, 0, 0)
 }
