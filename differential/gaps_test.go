@@ -41,7 +41,7 @@ func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
 		rule    string // an intended difference that is met
 	}{
 		"a plugin that serves two packages": {updates: []update{up(packages...), up(packages[:4]...), {Kind: "destroy"}}},
-		"a value that only becomes secret": {rule: "a value that only becomes secret", updates: []update{
+		"a value that only becomes secret": {updates: []update{
 			up(register("r1", opaqueType, size, values{"replaceOnChanges": "[size]"})), up(secretly)}},
 		"a target of a destroy that was read and is used": {fails: 1, updates: []update{
 			up(register("r1", autoType, size, nil), read, user),

@@ -13,6 +13,9 @@ import (
 
 // ofItsOwn are the modules that a tool of `make test` has in another version than the product, with the reason.
 var ofItsOwn = map[string]map[string]string{
+	"peers": {
+		"gocloud.dev": "the stock CLI needs what the product's version does not have",
+	},
 	"lint": {
 		"github.com/Masterminds/semver/v3": "the linter needs it",
 		"github.com/mattn/go-colorable":    "the linter needs it",

@@ -31,7 +31,6 @@ replace (
 	go.opentelemetry.io/otel/trace => go.opentelemetry.io/otel/trace v1.45.0
 	go.opentelemetry.io/proto/otlp => go.opentelemetry.io/proto/otlp v1.11.0
 	go.uber.org/atomic => go.uber.org/atomic v1.11.0
-	gocloud.dev => gocloud.dev v0.46.0
 	google.golang.org/genproto/googleapis/api => google.golang.org/genproto/googleapis/api v0.0.0-20260819154853-08b0e4226688
 	google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20260819154853-08b0e4226688
 	google.golang.org/grpc => google.golang.org/grpc v1.83.2
