@@ -56,6 +56,11 @@ var elsewhere = map[string]string{
 var groups = map[string]string{"env": "env list", "insights": "insights account list", "neo": "neo",
 	"policy publish": "policy list", "package publish": "template publish"}
 
+// remarks are what is to be said of commands that work.
+var remarks = map[string]string{
+	"stack tag set": "sends all tags: of several at once some are lost; `deployctl stack tag set` sends one",
+}
+
 // standing are the commands with others below them that do something themselves.
 var standing = []string{"about", "api", "config", "do", "logs", "neo", "org search", "stack", "stack history"}
 
@@ -238,7 +243,7 @@ func (s *stage) rows(commands []string) []string {
 		case strings.HasPrefix(outcome, "refused: "):
 			mark, outcome = "–", strings.TrimPrefix(outcome, "refused: ")
 		case outcome == works:
-			outcome = ""
+			outcome = remarks[command]
 		default:
 			mark = ""
 		}
