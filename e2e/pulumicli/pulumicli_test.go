@@ -171,8 +171,8 @@ func playCommands(t *testing.T, p *harness.Tool) {
 	if *soaktest.Full {
 		said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
 		said(t, p, "", "stack", "init", "other")
+		said(t, p, "", "stack", "rm", "--yes")
 		said(t, p, "", "stack", "select", "production")
-		said(t, p, "", "stack", "rm", "other", "--yes")
 	}
 	said(t, p, "3 deleted", with("destroy")...)
 	said(t, p, "", "stack", "rm", "--yes")
