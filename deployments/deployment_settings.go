@@ -296,8 +296,8 @@ func isSecret(object map[string]any) bool {
 	return text && len(object) == 1 || sealed || explicit
 }
 
-// MergePatch applies a merge patch (RFC 7396) to JSON. A secret is replaced as a whole, and so is the object vcs, of which
-// the stock CLI sends all that is to stay; it takes the place of gitHub, its former name.
+// MergePatch applies a merge patch (RFC 7396) to JSON. A secret is replaced as a whole, and so is the object vcs, of
+// which the stock CLI sends all that is to stay; it takes the place of gitHub, its former name.
 func MergePatch(document, patch json.RawMessage) (json.RawMessage, error) {
 	var before, change any
 	if len(document) > 0 {

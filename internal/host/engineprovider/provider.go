@@ -171,8 +171,8 @@ func (*engineProvider) Update(_ context.Context, req *pulumirpc.UpdateRequest) (
 		req.GetOlds().GetFields()["output"])}, nil
 }
 
-// Read reads the stack with the given name. What a Stash keeps is in the state alone: one that is imported keeps nothing,
-// as in Pulumi's engine, and the program's input is an update of it.
+// Read reads the stack with the given name. What a Stash keeps is in the state alone: one that is imported keeps
+// nothing, as in Pulumi's engine, and the program's input is an update of it.
 func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
 	input, err := engineInput(req.GetUrn())
 	if err != nil {
