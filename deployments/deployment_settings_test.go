@@ -49,13 +49,14 @@ func TestAPatchReplacesTheVersionControlSourceAsAWhole(t *testing.T) {
 
 func TestARepositoryOfAKnownServerNeedsNoURL(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"gitHub":{"repository":"acme/shop"}}`:                                                                      "https://github.com/acme/shop.git",
-		`{"vcs":{"provider":"github","repository":"acme/shop"}}`:                                                     "https://github.com/acme/shop.git",
-		`{"vcs":{"provider":"gitlab","repository":"acme/shop"}}`:                                                     "https://gitlab.com/acme/shop.git",
-		`{"vcs":{"provider":"bitbucket","repository":"acme/shop"}}`:                                                  "https://bitbucket.org/acme/shop.git",
-		`{"vcs":{"provider":"custom","repository":"acme/shop"}}`:                                                     "",
-		`{"vcs":{"provider":"github"}}`:                                                                              "",
-		`{"sourceContext":{"git":{"repoUrl":"https://git.acme/x"}}, "vcs":{"provider":"github","repository":"a/b"}}`: "https://git.acme/x",
+		`{"gitHub":{"repository":"acme/shop"}}`:                     "https://github.com/acme/shop.git",
+		`{"vcs":{"provider":"github","repository":"acme/shop"}}`:    "https://github.com/acme/shop.git",
+		`{"vcs":{"provider":"gitlab","repository":"acme/shop"}}`:    "https://gitlab.com/acme/shop.git",
+		`{"vcs":{"provider":"bitbucket","repository":"acme/shop"}}`: "https://bitbucket.org/acme/shop.git",
+		`{"vcs":{"provider":"custom","repository":"acme/shop"}}`:    "",
+		`{"vcs":{"provider":"github"}}`:                             "",
+		`{"sourceContext":{"git":{"repoUrl":"https://git.acme/x"}},` +
+			`"vcs":{"provider":"github","repository":"a/b"}}`: "https://git.acme/x",
 	} {
 		var s DeploymentSettings
 		if err := json.Unmarshal([]byte(text), &s); err != nil {

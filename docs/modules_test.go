@@ -25,8 +25,8 @@ var ofItsOwn = map[string]map[string]string{
 }
 
 // TestWhatTheToolsShareWithTheProductIsCompiledOnce holds that the tools of `make test`, and the servers of
-// `make test-production`, have the modules that the product has in its versions. Another version of one is compiled once
-// more, and so is all that imports it: a tenth of the first `make test` of a machine.
+// `make test-production`, have the modules that the product has in its versions. Another version of one is compiled
+// once more, and so is all that imports it: a tenth of the first `make test` of a machine.
 func TestWhatTheToolsShareWithTheProductIsCompiledOnce(t *testing.T) {
 	product := requirements(t, ".")
 	for _, tool := range []string{"peers", "fakeprovider", "lint", "workflowcheck", "crosscheck", "temporal",
