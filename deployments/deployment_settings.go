@@ -43,10 +43,29 @@ func (s DeploymentSettings) Git() apitype.SourceContextGit {
 	if s.SourceContext != nil && s.SourceContext.Git != nil {
 		git = *s.SourceContext.Git
 	}
-	if git.RepoURL == "" && s.GitHub != nil && s.GitHub.Repository != "" {
-		git.RepoURL = "https://github.com/" + s.GitHub.Repository + ".git"
+	if git.RepoURL == "" {
+		git.RepoURL = s.hosted()
 	}
 	return git
+}
+
+// hosts are the servers of the providers whose repositories are known by their names alone.
+var hosts = map[apitype.VCSProvider]string{apitype.VCSProviderGitHub: "github.com",
+	apitype.VCSProviderGitLab: "gitlab.com", apitype.VCSProviderBitbucket: "bitbucket.org"}
+
+// hosted returns the URL of the repository that the settings name without a URL; "" if there is none.
+func (s DeploymentSettings) hosted() string {
+	var host, repository string
+	switch {
+	case s.GitHub != nil && s.GitHub.Repository != "":
+		host, repository = hosts[apitype.VCSProviderGitHub], s.GitHub.Repository
+	case s.VCS != nil:
+		host, repository = hosts[s.VCS.Provider], s.VCS.Repository
+	}
+	if host == "" || repository == "" {
+		return ""
+	}
+	return "https://" + host + "/" + repository + ".git"
 }
 
 // Run returns how the operation runs; the zero value when nothing is set.
@@ -178,8 +197,12 @@ func (s DeploymentSettings) validateSupported() error {
 			"the deployment, the credentials")
 	case s.SourceContext != nil && (s.SourceContext.Hg != nil || s.SourceContext.Template != nil):
 		return Errorf(CodeInvalid, "programs are taken from git repositories only")
-	case s.VCS != nil && s.VCS.PullRequestTemplate || s.GitHub != nil && s.GitHub.PullRequestTemplate:
+	case s.VCS != nil && (s.VCS.PullRequestTemplate || len(s.VCS.ReviewStackLabels) > 0),
+		s.GitHub != nil && (s.GitHub.PullRequestTemplate || len(s.GitHub.ReviewStackLabels) > 0):
 		return Errorf(CodeInvalid, "there are no review stacks of pull requests: use previews of pull requests")
+	case s.VCS != nil && s.VCS.DeployTags, s.GitHub != nil && s.GitHub.DeployTags:
+		return Errorf(CodeInvalid, "a pushed tag starts no deployment: use pushes to a branch, or `pulumi deployment run` "+
+			"with the commit")
 	}
 	return nil
 }
@@ -273,7 +296,8 @@ func isSecret(object map[string]any) bool {
 	return text && len(object) == 1 || sealed || explicit
 }
 
-// MergePatch applies a merge patch (RFC 7396) to JSON. A secret is replaced as a whole.
+// MergePatch applies a merge patch (RFC 7396) to JSON. A secret is replaced as a whole, and so is the object vcs, of
+// which the stock CLI sends all that is to stay; it takes the place of gitHub, its former name.
 func MergePatch(document, patch json.RawMessage) (json.RawMessage, error) {
 	var before, change any
 	if len(document) > 0 {
@@ -284,8 +308,14 @@ func MergePatch(document, patch json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(patch, &change); err != nil {
 		return nil, Errorf(CodeInvalid, "the settings are not JSON: %w", err)
 	}
-	if _, object := change.(map[string]any); !object {
+	changes, object := change.(map[string]any)
+	if !object {
 		return nil, Errorf(CodeInvalid, "the settings are not a JSON object")
+	}
+	stored, object := before.(map[string]any)
+	if _, whole := changes["vcs"].(map[string]any); whole && object {
+		delete(stored, "vcs")
+		delete(stored, "gitHub")
 	}
 	return json.Marshal(merged(before, change))
 }

@@ -29,6 +29,45 @@ func TestAMergePatchChangesWhatItNames(t *testing.T) {
 	}
 }
 
+func TestAPatchReplacesTheVersionControlSourceAsAWhole(t *testing.T) {
+	for stored, want := range map[string]string{
+		`{"vcs":{"provider":"gitlab","repository":"a/b","deployCommits":true,"paths":["x"]},"tag":"t"}`: `{"tag":"t","vcs":` +
+			`{"provider":"gitlab","repository":"a/c"}}`,
+		`{"gitHub":{"repository":"a/b","deployCommits":true}}`: `{"vcs":{"provider":"gitlab","repository":"a/c"}}`,
+		`null`: `{"vcs":{"provider":"gitlab","repository":"a/c"}}`,
+	} {
+		got, err := MergePatch([]byte(stored), []byte(`{"vcs":{"provider":"gitlab","repository":"a/c"}}`))
+		if err != nil || string(got) != want {
+			t.Errorf("%s becomes %s, %v", stored, got, err)
+		}
+	}
+	if got, err := MergePatch([]byte(`{"vcs":{"provider":"gitlab"}}`), []byte(`{"tag":"t"}`)); err != nil ||
+		string(got) != `{"tag":"t","vcs":{"provider":"gitlab"}}` {
+		t.Errorf("a patch of something else makes %s, %v", got, err)
+	}
+}
+
+func TestARepositoryOfAKnownServerNeedsNoURL(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"gitHub":{"repository":"acme/shop"}}`:                     "https://github.com/acme/shop.git",
+		`{"vcs":{"provider":"github","repository":"acme/shop"}}`:    "https://github.com/acme/shop.git",
+		`{"vcs":{"provider":"gitlab","repository":"acme/shop"}}`:    "https://gitlab.com/acme/shop.git",
+		`{"vcs":{"provider":"bitbucket","repository":"acme/shop"}}`: "https://bitbucket.org/acme/shop.git",
+		`{"vcs":{"provider":"custom","repository":"acme/shop"}}`:    "",
+		`{"vcs":{"provider":"github"}}`:                             "",
+		`{"sourceContext":{"git":{"repoUrl":"https://git.acme/x"}},` +
+			`"vcs":{"provider":"github","repository":"a/b"}}`: "https://git.acme/x",
+	} {
+		var s DeploymentSettings
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Git().RepoURL; got != want {
+			t.Errorf("%s is of %q", text, got)
+		}
+	}
+}
+
 func TestWhatADeploymentCannotDoIsRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		`{"executorContext":{"executorImage":"alpine"}}`:                                   "image",
@@ -50,6 +89,8 @@ func TestWhatADeploymentCannotDoIsRefused(t *testing.T) {
 		`{"vcs":{"provider":"gitlab","paths":["a/["]}}`:                                    "not a path filter",
 		`{"gitHub":{"paths":["a"]},"vcs":{"provider":"github","paths":["a/[b/c]"]}}`:       "not a path filter",
 		`{"gitHub":{"pullRequestTemplate":true}}`:                                          "review stacks",
+		`{"vcs":{"provider":"github","reviewStackLabels":["preview"]}}`:                    "review stacks",
+		`{"vcs":{"provider":"gitlab","deployTags":true}}`:                                  "a pushed tag starts no deployment",
 		`{"operationContext":{"preRunCommands":["` + strings.Repeat("x", 300<<10) + `"]}}`: "bytes",
 	} {
 		var s DeploymentSettings

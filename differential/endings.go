@@ -20,22 +20,8 @@ type ending struct {
 // endings are those that docs/compatibility.md lists.
 var endings = []ending{
 	{
-		name: "deletedWith a replaced resource",
-		reason: "what is deleted with a resource is replaced with it, as in Pulumi from 3.260 on; the stock engine is " +
-			"older",
-		happened: func(u update, ours, _ *side) bool { return replacesWithTarget(u, ours) },
-		fault:    true,
-	},
-	{
-		name: "a value that only becomes secret",
-		reason: "it is no change where the provider leaves the comparison to the engine, as in Pulumi from 3.260 on; the " +
-			"stock engine is older",
-		happened: func(_ update, ours, stock *side) bool { return changesSecretness(ours, stock) },
-		fault:    true,
-	},
-	{
 		name:     "a view of what is renamed",
-		reason:   "it stays a view of that; the stock engine leaves it with the former name, which newer ones do not",
+		reason:   "it stays a view of that; the stock engine leaves it with the former name",
 		happened: func(_ update, ours, stock *side) bool { return !losesOwner(ours) && losesOwner(stock) },
 		fault:    true,
 	},
@@ -127,8 +113,8 @@ var endings = []ending{
 	},
 	{
 		name: "a read that fails in an update that goes on after errors",
-		reason: "the program's call fails; in the stock engine it succeeds, with nothing in the resource, and the program " +
-			"goes on with that",
+		reason: "the program's call fails; in the stock engine the program goes on, with a resource of which nothing is " +
+			"known",
 		happened: goesOnAfterRead,
 		fault:    true,
 	},
@@ -173,33 +159,6 @@ func goesOnAfterRead(u update, ours, stock *side) bool {
 	return u.ContinueOnError && slices.ContainsFunc(ours.steps, func(done string) bool {
 		return strings.HasPrefix(done, "failed read ") && slices.Contains(stock.steps, done)
 	}) && slices.ContainsFunc(stock.steps, func(done string) bool { return !slices.Contains(ours.steps, done) })
-}
-
-// replacesWithTarget reports whether the update has replaced something that another resource is deleted with.
-func replacesWithTarget(u update, ours *side) bool {
-	return slices.ContainsFunc(u.Steps, func(s step) bool {
-		with := s.Options["deletedWith"]
-		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
-			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
-		})
-	})
-}
-
-// changesSecretness reports whether the stock engine alone has updated or replaced what its provider does not compare,
-// although no input has another value.
-func changesSecretness(ours, stock *side) bool {
-	inputs := map[string]string{}
-	for _, r := range ours.base.Resources {
-		inputs[objectOf(r)] = jsonText(reveal(r.Inputs))
-	}
-	return slices.ContainsFunc(ours.state.Resources, func(r apitype.ResourceV3) bool {
-		changes := func(done string) bool {
-			done = strings.TrimPrefix(done, "failed ")
-			return done == "update "+string(r.URN) || done == "create-replacement "+string(r.URN)
-		}
-		return string(r.Type) == opaqueType && slices.ContainsFunc(stock.steps, changes) &&
-			!slices.ContainsFunc(ours.steps, changes) && inputs[objectOf(r)] == jsonText(reveal(r.Inputs))
-	})
 }
 
 // losesOwner reports whether a view in the state is one of a resource that is not there.

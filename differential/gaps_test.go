@@ -34,6 +34,13 @@ func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
 	secretly := register("r1", opaqueType, values{"size": secretTag + "1"}, values{"replaceOnChanges": "[size]"})
 	none := step{Verb: "read", Name: "r2", Fields: values{"type": "pulumi:pulumi:StackReference", "id": "none"},
 		Properties: values{"name": "'organization/" + projectName + "/${stack}'", "unknown": "1"}}
+	kept := func(option string) step {
+		options := values{}
+		if option != "" {
+			options[option] = "any"
+		}
+		return register("r1", "pulumi:index:Stash", values{"input": "kept"}, options)
+	}
 	for name, c := range map[string]struct {
 		updates []update
 		root    string
@@ -41,7 +48,7 @@ func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
 		rule    string // an intended difference that is met
 	}{
 		"a plugin that serves two packages": {updates: []update{up(packages...), up(packages[:4]...), {Kind: "destroy"}}},
-		"a value that only becomes secret": {rule: "a value that only becomes secret", updates: []update{
+		"a value that only becomes secret": {updates: []update{
 			up(register("r1", opaqueType, size, values{"replaceOnChanges": "[size]"})), up(secretly)}},
 		"a target of a destroy that was read and is used": {fails: 1, updates: []update{
 			up(register("r1", autoType, size, nil), read, user),
@@ -84,6 +91,7 @@ func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
 			up(fleet("{broken: old}")),
 			up(fleet("{broken: new}"), register("r2", autoType, larger, values{"dependsOn": "[r1]"})),
 			up(fleet("{broken: old}"), register("r2", autoType, larger, values{"dependsOn": "[r1]"}))}},
+		"an import of a Stash": {updates: []update{up(kept("import")), up(kept("")), {Kind: "destroy"}}},
 		"a stack reference that is read with an unknown property": {fails: 1, updates: []update{
 			up(register("r1", autoType, size, nil)), up(register("r1", autoType, size, nil), none)}},
 	} {

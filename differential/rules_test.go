@@ -131,14 +131,6 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		return &side{base: apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")),
 			ReplacementTrigger: secretOf(stored)}}}}
 	}
-	// opaque has a resource that its provider does not compare, whose size was 3.
-	opaque := func(size any) *side {
-		made := func(size any) apitype.DeploymentV3 {
-			return apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")), ID: "a",
-				Type: opaqueType, Inputs: map[string]any{"size": size}}}}
-		}
-		return &side{base: made(3), result: result{state: made(size)}}
-	}
 	// viewOf has a resource and a view of one.
 	viewOf := func(owner string) *side {
 		return &side{result: result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{
@@ -150,21 +142,11 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			{URN: resource.URN(urnOf("r1")), Delete: true},
 			{URN: "view", ViewOf: resource.URN(urnOf("r1")), Delete: copied}}}}}
 	}
-	updated := func(s *side) *side {
-		s.steps = []string{"update " + urnOf("r1")}
-		return s
-	}
 	type situation struct {
 		u           update
 		ours, stock *side
 	}
 	cases := map[string]struct{ happened, not situation }{
-		"deletedWith a replaced resource": {
-			situation{with(register("r1", nil, nil), register("r2", nil, values{"deletedWith": "r1"})),
-				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
-			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
-				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
-		},
 		"a stored provider that the stock engine does not find, or finds twice": {
 			situation{excluding, played(result{}),
 				played(result{failed: true, errors: []string{"unknown provider 'p' for resource r"}})},
@@ -214,10 +196,6 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(renamed),
 				played(result{steps: []string{"replace " + now, "create-replacement " + urnOf("r2")}}),
 				played(result{steps: []string{"replace " + now, "delete-replaced " + now}})},
-		},
-		"a value that only becomes secret": {
-			situation{with(), opaque(secretOf("3")), updated(opaque(secretOf("3")))},
-			situation{with(), opaque(4), updated(opaque(4))},
 		},
 		"a view of what is renamed": {
 			situation{with(), viewOf("r1"), viewOf("r0")}, situation{with(), viewOf("r1"), viewOf("r1")},

@@ -42,7 +42,7 @@ var local = map[string]string{
 	"package new": "no backend", "package remove": "no backend", "schema": "no backend", "install": "no backend",
 	"convert": "no backend", "policy analyze": "no backend", "policy new": "no backend", "policy install": "no backend",
 	"policy validate-config": "no backend", "logs decrypt": "no backend", "logs list": "no backend",
-	"logs remove": "no backend", "logs": "as `up`", "do": "no backend", "watch": "as `up`", "new": "as `stack new`",
+	"logs remove": "no backend", "logs": "no backend", "do": "no backend", "new": "as `stack new`",
 	"project new": "as `stack new`",
 }
 
@@ -56,8 +56,13 @@ var elsewhere = map[string]string{
 var groups = map[string]string{"env": "env list", "insights": "insights account list", "neo": "neo",
 	"policy publish": "policy list", "package publish": "template publish"}
 
+// remarks are what is to be said of commands that work.
+var remarks = map[string]string{
+	"stack tag set": "sends all tags: of several at once some are lost; `deployctl stack tag set` sends one",
+}
+
 // standing are the commands with others below them that do something themselves.
-var standing = []string{"about", "api", "config", "logs", "neo", "org search", "stack", "stack history"}
+var standing = []string{"about", "api", "config", "do", "logs", "neo", "org search", "stack", "stack history"}
 
 // commandsOf lists the commands of the stock CLI at all levels, without those that only have others below them.
 func commandsOf(t *testing.T, p *harness.Tool) []string {
@@ -238,7 +243,7 @@ func (s *stage) rows(commands []string) []string {
 		case strings.HasPrefix(outcome, "refused: "):
 			mark, outcome = "–", strings.TrimPrefix(outcome, "refused: ")
 		case outcome == works:
-			outcome = ""
+			outcome = remarks[command]
 		default:
 			mark = ""
 		}

@@ -15,7 +15,7 @@ import (
 // says what deployctl makes of each.
 const stockFlags = "../../cmd/deployctl/internal/command/testdata/stock_cli.txt"
 
-func TestTheListOfTheStockCLIsCommandsIsThatOfTheNewest(t *testing.T) {
+func TestTheListHasTheCommandsAndFlagsOfTheStockCLI(t *testing.T) {
 	soaktest.Only(t)
 	home := t.TempDir()
 	var lines []string

@@ -63,8 +63,10 @@ func pushes(t *testing.T, h *harness.Home, s service) {
 	p, _, cloud := gitStack(t, h, s, "pushed")
 	repository := serveRepository(t, plain, gitToken)
 	commit := repository.commit(t, harness.Files{"Pulumi.pushed.yaml": "config:\n  shop:size: 5\n"}, "For this stack")
-	p.Must(t, "deployment", "settings", "edit", "--git-url", repository.url, "--branch", "main", "--push-to-deploy",
-		"--preview-prs", "--path-filter", "Pulumi.*", "--env", cloud, "--secret-env", "TOKEN="+secret)
+	p.Must(t, "deployment", "settings", "edit", "--vcs-provider", "custom", "--repo", "acme/shop", "--push-to-deploy",
+		"--preview-prs", "--path-filter", "Pulumi.*")
+	p.Must(t, "deployment", "settings", "edit", "--git-url", repository.url, "--branch", "main", "--env", cloud,
+		"--secret-env", "TOKEN="+secret)
 	status, text := s.post(t, pushedStack+"/settings", `{"webhook":{"secret":"`+webhookSecret+`"},"sourceContext":{"git":
 		{"gitAuth":{"accessToken":"`+gitToken+`"}}}}`, "Authorization", "token "+s.token)
 	if status != http.StatusNoContent {

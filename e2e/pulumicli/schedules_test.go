@@ -89,11 +89,12 @@ func schedules(t *testing.T, h *harness.Home, s service) {
 // drifts plays a drift check that finds nothing, and one that does.
 func drifts(t *testing.T, p *harness.Tool, cloud *fakecloud.Process, ours *harness.Tool) {
 	t.Helper()
-	said(t, p, "Drift detected:    no", "stack", "drift", "status")
+	said(t, p, "Drift detected:    unknown", "stack", "drift", "status")
 	said(t, p, "No drift detection runs", "stack", "drift", "list")
 	if run := ran(t, ours, "drift"); run.Status != deployments.StatusSucceeded || run.Drifted != 0 {
 		t.Errorf("the first check ends as %+v", run)
 	}
+	said(t, p, "Drift detected:    no", "stack", "drift", "status")
 	found, err := cloud.Objects(t.Context(), "auto")
 	harness.Must(t, err)
 	changed := 0

@@ -17,14 +17,14 @@ import (
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
-// TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl plays the commands with the CLIs that tools/peers pins beside
+// TestTheOldestAndTheFormerStockCLIWorkAgainstDeployctl plays the commands with the CLIs that tools/peers pins beside
 // the one of all other tests.
-func TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl(t *testing.T) {
+func TestTheOldestAndTheFormerStockCLIWorkAgainstDeployctl(t *testing.T) {
 	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)
-	for _, version := range []string{"oldest", "newest"} {
+	for _, version := range []string{"oldest", "former"} {
 		t.Run(version, func(t *testing.T) {
 			bin, err := harness.Peer(version)
 			harness.Must(t, err)
@@ -41,13 +41,11 @@ func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
 	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
-	bin, err := harness.Peer("newest")
-	harness.Must(t, err)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)
 	ours := h.Deployctl(dir, cloud)
-	p := serviceOf(t, h).loginWith(t, bin, ours)
+	p := serviceOf(t, h).login(t, ours)
 	said(t, p, "Created stack", "stack", "init", "adhoc")
 	said(t, p, "", "config", "set", "password", secret, "--secret")
 	said(t, p, "3 created", with("up")...)
@@ -61,16 +59,15 @@ func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
 	}
 }
 
-// TestTheRecordHasTheCallsOfTheNewestStockCLI reads the client's source: each method that makes a call must be in the
-// record that internal/edge/pulumiapi compares with its routes.
-func TestTheRecordHasTheCallsOfTheNewestStockCLI(t *testing.T) {
-	soaktest.Only(t)
-	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers", "newest"), "list", "-m", "-f",
-		"{{.Dir}}", "github.com/pulumi/pulumi/pkg/v3")
+// TestTheRecordHasTheCallsOfTheStockCLI reads the client's source: each method that makes a call must be in the record
+// that internal/edge/pulumiapi compares with its routes.
+func TestTheRecordHasTheCallsOfTheStockCLI(t *testing.T) {
+	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers"), "list", "-m", "-f", "{{.Dir}}",
+		"github.com/pulumi/pulumi/pkg/v3")
 	module, err := list.Output()
 	harness.Must(t, err)
 	dir := filepath.Join(strings.TrimSpace(string(module)), "backend", "httpstate", "client")
-	record, err := os.ReadFile(filepath.Join(harness.Root(), "internal", "pulumiapi", "testdata", "endpoints.tsv"))
+	record, err := os.ReadFile(filepath.Join(harness.Root(), "internal", "edge", "pulumiapi", "testdata", "endpoints.tsv"))
 	harness.Must(t, err)
 	helpers := []string{"RawCall", "WithHTTPClient", "restCall", "restCallWithOptions", "updateRESTCall"}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

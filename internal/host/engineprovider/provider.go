@@ -149,7 +149,7 @@ func (p *engineProvider) Create(ctx context.Context, req *pulumirpc.CreateReques
 		resp.Id = uuid.NewString()
 	}
 	if urn.URN(req.GetUrn()).Type() == stash {
-		resp.Properties = kept(req.GetProperties(), req.GetProperties().GetFields()["input"])
+		resp.Properties = kept(req.GetProperties().GetFields()["input"], req.GetProperties().GetFields()["input"])
 		return resp, nil
 	}
 	var err error
@@ -158,10 +158,8 @@ func (p *engineProvider) Create(ctx context.Context, req *pulumirpc.CreateReques
 }
 
 // kept returns the properties of a Stash.
-func kept(inputs *structpb.Struct, output *structpb.Value) *structpb.Struct {
-	return &structpb.Struct{Fields: map[string]*structpb.Value{
-		"input": inputs.GetFields()["input"], "output": output,
-	}}
+func kept(input, output *structpb.Value) *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{"input": input, "output": output}}
 }
 
 // Update keeps the output of a Stash. A reference is never updated.
@@ -169,26 +167,33 @@ func (*engineProvider) Update(_ context.Context, req *pulumirpc.UpdateRequest) (
 	if t := urn.URN(req.GetUrn()).Type(); t != stash {
 		return nil, status.Errorf(codes.Unimplemented, "resources of type %s are not updated", t)
 	}
-	return &pulumirpc.UpdateResponse{Properties: kept(req.GetNews(), req.GetOlds().GetFields()["output"])}, nil
+	return &pulumirpc.UpdateResponse{Properties: kept(req.GetNews().GetFields()["input"],
+		req.GetOlds().GetFields()["output"])}, nil
 }
 
-// Read reads the stack with the given name. What a Stash keeps is in the state alone.
+// Read reads the stack with the given name. What a Stash keeps is in the state alone: one that is imported keeps
+// nothing, as in Pulumi's engine, and the program's input is an update of it.
 func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
 	input, err := engineInput(req.GetUrn())
 	if err != nil {
 		return nil, err
 	}
+	t := urn.URN(req.GetUrn()).Type()
+	if len(req.GetInputs().GetFields()) == 0 && t == stash {
+		nothing := structpb.NewNullValue()
+		return &pulumirpc.ReadResponse{Id: req.GetId(), Properties: kept(nothing, nothing),
+			Inputs: &structpb.Struct{Fields: map[string]*structpb.Value{input: nothing}}}, nil
+	}
 	if _, ok := req.GetInputs().GetFields()[input]; !ok {
-		return nil, status.Errorf(codes.InvalidArgument, "a resource of type %s cannot be imported",
-			urn.URN(req.GetUrn()).Type())
+		return nil, status.Errorf(codes.InvalidArgument, "a resource of type %s cannot be imported", t)
 	}
 	for property := range req.GetInputs().GetFields() {
 		if property != input {
-			return nil, status.Errorf(codes.InvalidArgument, "a %s has no property %q", urn.URN(req.GetUrn()).Type(), property)
+			return nil, status.Errorf(codes.InvalidArgument, "a %s has no property %q", t, property)
 		}
 	}
 	outputs := req.GetProperties()
-	if urn.URN(req.GetUrn()).Type() == stackReference {
+	if t == stackReference {
 		outputs, err = p.stack(ctx, req.GetInputs())
 	}
 	return &pulumirpc.ReadResponse{Id: req.GetId(), Inputs: req.GetInputs(), Properties: outputs}, err
