@@ -54,13 +54,13 @@ func TestAnEndThatIsInterruptedAnywhereIsMadeAgainByAnyWorker(t *testing.T) {
 			h := newHouseOn(t, objects)
 			in := h.ending()
 			objects.refuse("put", at, deployments.CodeUnavailable, 1)
-			if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, in); err == nil || objects.left > 0 {
+			if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in); err == nil || objects.left > 0 {
 				t.Errorf("it ends though %s is not written: %v", at, err)
 			}
 			if gone {
 				h.another(objects)
 			}
-			info, err := call[deployments.UpdateInfo](h, h.acts.Settled, in)
+			info, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in)
 			if err != nil || info.Resources != 1 || !info.Committed {
 				t.Errorf("after %s (the worker is gone: %t) it ends as %+v, %v", at, gone, info, err)
 			}
@@ -112,7 +112,7 @@ func TestAnEventShowsWhatAnEarlierSaveHas(t *testing.T) {
 	in.Saves, in.LastSave.Number = 2, 2
 	in.LastSave.Deltas = []engine.Delta{{Seq: 2, Kind: engine.DeltaPut, Op: 1, State: &again,
 		Removes: []engine.Key{again.Key}}}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, in); err != nil {
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in); err != nil {
 		t.Fatal(err)
 	}
 	if log := h.log(); !strings.Contains(log, "it-is-made") {

@@ -79,7 +79,7 @@ func (o *outcome) read(t *testing.T, h *history) {
 		a := e.GetActivityTaskScheduledEventAttributes()
 		done := h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes()
 		switch activityOf(e) {
-		case deployments.ActivityHeaders:
+		case deployments.ActivityReadHeaders:
 			if done != nil {
 				o.base = decoded(t, func(v *deployments.Headers) error {
 					return h.data.FromPayloads(done.GetResult(),

@@ -113,7 +113,8 @@ type tracedCalls struct {
 
 // ExecuteActivity schedules an activity.
 func (c *tracedCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
-	if header := interceptor.WorkflowHeader(ctx); header != nil && c.of.place != "" && spanned[name] {
+	header, has := interceptor.WorkflowHeader(ctx), spanned[deployments.PresentName(name)]
+	if header != nil && c.of.place != "" && has {
 		data := c.of.traces.sealed(workflow.GetInfo(ctx).WorkflowExecution.ID, name)
 		if place, err := data.ToPayload(ofTrace(c.of.place)); err == nil {
 			header[placeHeader] = place
@@ -124,10 +125,10 @@ func (c *tracedCalls) ExecuteActivity(ctx workflow.Context, name string, args ..
 
 // spanned are the activities of updates that have spans.
 var spanned = map[string]bool{
-	deployments.ActivityProgram: true, deployments.ActivityPlan: true, deployments.ActivityCascade: true,
-	deployments.ActivityCompare: true, deployments.ActivityHook: true, deployments.ActivityAnalyzeStack: true,
-	deployments.ActivityStep: true, deployments.ActivityRefresh: true, deployments.ActivitySettle: true,
-	deployments.ActivityInquire: true, deployments.ActivityCommit: true,
+	deployments.ActivityRunProgram: true, deployments.ActivityPlanResources: true, deployments.ActivityPlanCascade: true,
+	deployments.ActivityCompareProviders: true, deployments.ActivityRunHook: true, deployments.ActivityAnalyzeStack: true,
+	deployments.ActivityStep: true, deployments.ActivityRefreshResources: true, deployments.ActivitySettle: true,
+	deployments.ActivityAskFormerWorker: true, deployments.ActivityCommitUpdate: true,
 }
 
 // InterceptActivity makes the span of an activity.

@@ -133,7 +133,7 @@ func (r *run) abandon(op int) {
 		case deployments.ActivityAnalyzeStack:
 			r.handle(engine.StackAnalyzed{Op: op, Error: "it was cancelled"})
 			continue
-		case deployments.ActivityPlan:
+		case deployments.ActivityPlanResources:
 			r.handle(engine.Planned{Op: op, Error: "it was cancelled"})
 			continue
 		}
