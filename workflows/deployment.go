@@ -33,7 +33,7 @@ func (w *Workflows) Deployment(
 	after, _ := workflow.NewDisconnectedContext(ctx)
 	end := deployments.EndDeploymentInput{Name: in.Name, DeploymentOutput: d.out}
 	var ended deployments.EndedDeployment
-	if err := execute(onLong(after, "end"), deployments.ActivityEndDeployment, end).Get(after,
+	if err := execute(onLong(after, "record how it ended"), deployments.ActivityEndDeployment, end).Get(after,
 		&ended); err != nil {
 		return d.out, err
 	}
@@ -97,7 +97,7 @@ func (d *deployment) update(ctx workflow.Context, r deployments.UpdateRequest) (
 	if err := ctx.Err(); err != nil {
 		return u, err
 	}
-	if err := execute(onShared(after, "submit"), deployments.ActivitySubmitDeployment, submit).Get(after,
+	if err := execute(onShared(after, "submit the update"), deployments.ActivitySubmitDeployment, submit).Get(after,
 		&u); err != nil {
 		return u, err
 	}

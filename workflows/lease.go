@@ -132,7 +132,7 @@ func (l *lease) await(ctx workflow.Context) error {
 // commit commits what the client has written, and frees the stack.
 func (l *lease) commit(ctx workflow.Context) (deployments.UpdateInfo, error) {
 	var ended deployments.LeaseEnded
-	committing := onLong(ctx, "commit")
+	committing := onLong(ctx, "commit what the client has written")
 	if err := execute(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &ended); err != nil {
 		return ended.UpdateInfo, err
 	}

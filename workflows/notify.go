@@ -16,7 +16,7 @@ func (w *Workflows) Notify(
 	ctx = withNames(ctx)
 	sent := make([]workflow.Future, len(in.Webhooks))
 	for i, name := range in.Webhooks {
-		sent[i] = execute(onDeliveries(ctx, in.Once), deployments.ActivityDeliverEvent,
+		sent[i] = execute(onDeliveries(ctx, name.Name, in.Once), deployments.ActivityDeliverEvent,
 			deployments.DeliverInput{Event: in.Event, Webhook: name, Once: in.Once, Payload: in.Payload, Asked: in.Asked})
 	}
 	for _, delivery := range sent {

@@ -78,7 +78,7 @@ func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.U
 	}
 	var accepted deployments.Accepted
 	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, DriftCheck: driftCheck}
-	if err := execute(onScheduled(ctx, "submit"), deployments.ActivitySubmitUpdate, in).Get(ctx,
+	if err := execute(onScheduled(ctx, "submit the update"), deployments.ActivitySubmitUpdate, in).Get(ctx,
 		&accepted); err != nil {
 		return deployments.UpdateName{}, err
 	}

@@ -182,7 +182,7 @@ func (s *stack) recover(ctx workflow.Context) error {
 // tryRecover makes one attempt to recover.
 func (s *stack) tryRecover(ctx workflow.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	var host string
-	stopping := withBriefRetries(onShared(ctx, "stop its workflows"))
+	stopping := withBriefRetries(onShared(ctx, "end what still runs of "+s.first()))
 	if err := execute(stopping, deployments.ActivityTerminateRun, in.Update).Get(ctx, &host); err != nil {
 		return out, err
 	}

@@ -184,8 +184,8 @@ func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deploy
 	var info deployments.UpdateInfo
 	in := deployments.CommitInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, LastSave: out.LastSave,
 		Result: out.Result}
-	if err := execute(u.onHostQueue(onLong(ctx, "commit")), deployments.ActivityCommitUpdate, in).Get(ctx,
-		&info); err != nil {
+	committing := u.onHostQueue(onLong(ctx, "commit update "+u.in.Update.Version))
+	if err := execute(committing, deployments.ActivityCommitUpdate, in).Get(ctx, &info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {
@@ -209,7 +209,9 @@ func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 	var released []workflow.Future
 	for _, worker := range workers {
 		ctx := onWorker(ctx, worker, &noRetry)
-		ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
+		o := workflow.GetActivityOptions(ctx)
+		o.ScheduleToStartTimeout, o.StartToCloseTimeout, o.Summary = releaseStart, short, "end its plugins"
+		ctx = workflow.WithActivityOptions(ctx, o)
 		released = append(released, execute(ctx, deployments.ActivityEndSession,
 			deployments.ReleaseInput{Update: u}))
 	}

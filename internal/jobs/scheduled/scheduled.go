@@ -31,8 +31,8 @@ type Activities struct {
 }
 
 const (
-	// heartbeatEvery is the interval of AwaitUpdate's heartbeats; pollEvery is how often it checks an update that waits in its
-	// queue.
+	// heartbeatEvery is the interval of AwaitUpdate's heartbeats; pollEvery is how often it checks an update that waits in
+	// its queue.
 	heartbeatEvery, pollEvery = 10 * time.Second, time.Second
 	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long update must not delay others.
 	slotTime = time.Minute
