@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -18,9 +19,10 @@ import (
 func (h *house) ending() deployments.CommitInput {
 	h.t.Helper()
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	made := engine.State{Key: engine.OpKey(1), URN: thingURN, Type: thingType, Outputs: h.bag(texts("note", "it-is-made"))}
+	made := engine.State{Key: snapshot.OpKey(1), URN: thingURN, Type: thingType,
+		Outputs: h.bag(texts("note", "it-is-made"))}
 	shown := made
-	shown.Outputs.Inline, shown.Outputs.Ref = nil, made.Key.Ref(engine.PartOutputs)
+	shown.Outputs.Inline, shown.Outputs.Ref = nil, made.Key.Ref(snapshot.PartOutputs)
 	return deployments.CommitInput{Update: h.update, Base: h.base, Saves: 1,
 		LastSave: &deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
 			Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &made}},
@@ -108,7 +110,7 @@ func TestAnEventShowsWhatAnEarlierSaveHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := *first.Deltas[0].State
-	again.Outputs.Inline, again.Outputs.Ref = nil, again.Key.Ref(engine.PartOutputs)
+	again.Outputs.Inline, again.Outputs.Ref = nil, again.Key.Ref(snapshot.PartOutputs)
 	in.Saves, in.LastSave.Number = 2, 2
 	in.LastSave.Deltas = []engine.Delta{{Seq: 2, Kind: engine.DeltaPut, Op: 1, State: &again,
 		Removes: []engine.Key{again.Key}}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 )
 
@@ -245,7 +246,7 @@ func describe(arg any) (d described, ok bool) {
 
 // ofResource returns the attributes of what is of a resource: its type and name, and nothing else of it.
 func ofResource(s engine.Step) []tracing.Attribute {
-	return []tracing.Attribute{tracing.ResourceType.Of(string(s.Type)), tracing.ResourceName.Of(engine.NameOf(s.URN))}
+	return []tracing.Attribute{tracing.ResourceType.Of(string(s.Type)), tracing.ResourceName.Of(snapshot.NameOf(s.URN))}
 }
 
 // outcomeOf returns what a step or a settlement came to; "" for other activities.

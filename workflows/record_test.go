@@ -27,6 +27,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
@@ -224,7 +225,7 @@ func (s *stage) poll(ctx context.Context, p deployments.Poll) (replies deploymen
 func scenes() []scene {
 	old := func(name, digest string) engine.State {
 		return engine.State{
-			Key: engine.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType,
+			Key: snapshot.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType,
 			Custom: true,
 			ID:     "id-" + name, Inputs: engine.Bag{Digest: digest}, Outputs: engine.Bag{Digest: digest},
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 var theStack = deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
@@ -209,7 +210,7 @@ func (w *world) LoadSpilledPart(_ context.Context, p deployments.SpilledPart) ([
 // snapshot applies the saves and returns the names of the stored resources and the number of pending operations.
 func (w *world) snapshot(t *testing.T) (names []string, pending int) {
 	t.Helper()
-	snap, seq := engine.NewSnapshot(nil, nil), 0
+	snap, seq := snapshot.New(nil, nil), 0
 	for i := range len(w.saves) {
 		save, ok := w.saves[i+1]
 		if !ok {
