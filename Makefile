@@ -34,7 +34,7 @@ build: ## the binaries, in bin: deployctl, and deployctl-embedded with the embed
 	go build $(LINK) -o bin/ ./cmd/deployctl/...
 
 # Another revision of the workflows, for tests of upgrades. It differs by what the linker sets, so nothing is compiled twice.
-NEXT = $(foreach set,revision=2 oldest=2 perSave=5,-X github.com/deployctl/deployctl/workflows.$(set))
+NEXT = $(foreach set,revision=3 oldest=3 perSave=5,-X github.com/deployctl/deployctl/workflows.$(set))
 
 next:
 	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next ./cmd/deployctl

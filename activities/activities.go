@@ -91,12 +91,12 @@ func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) {
 	a.sessions.Forget(ctx, u)
 }
 
-// Ping returns at once; its success shows that the worker is alive.
-func (a *Activities) Ping(context.Context) error { return nil }
+// PingWorker returns at once; its success shows that the worker is alive.
+func (a *Activities) PingWorker(context.Context) error { return nil }
 
-// Release ends the update's session on this worker, with its plugins. Which steps were answered is remembered: only the
-// end of the update's workflow makes that of no use.
-func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) error {
+// EndSession ends the update's session on this worker, with its plugins. Which steps were answered is remembered: only
+// the end of the update's workflow makes that of no use.
+func (a *Activities) EndSession(ctx context.Context, in deployments.ReleaseInput) error {
 	a.sessions.End(ctx, in.Update)
 	return nil
 }

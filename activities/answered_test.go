@@ -30,7 +30,7 @@ func TestAStepThatWasAnsweredIsNotMadeAgainAfterARelease(t *testing.T) {
 	h := bench(t, nil)
 	again := h.made()
 	for range 2 {
-		if _, err := call[struct{}](h, h.acts.Release, deployments.ReleaseInput{Update: h.update}); err != nil {
+		if _, err := call[struct{}](h, h.acts.EndSession, deployments.ReleaseInput{Update: h.update}); err != nil {
 			t.Fatal(err)
 		}
 		again()
@@ -64,7 +64,7 @@ func TestAnUpdateEndsByItsOwnRunAndWithAResult(t *testing.T) {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	in := deployments.CommitInput{Update: h.update, Base: h.base}
-	settled := func() error { _, err := call[deployments.UpdateInfo](h, h.acts.Settled, in); return err }
+	settled := func() error { _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in); return err }
 	if err := settled(); errorType(err) != string(deployments.CodeConflict) {
 		t.Errorf("without a result it ends with %v", err)
 	}

@@ -23,7 +23,7 @@ func (h *house) inquire(s engine.Step, round int) engine.StepFinished {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	inquired, err := call[engine.StepFinished](h, h.acts.Inquire, in)
+	inquired, err := call[engine.StepFinished](h, h.acts.AskFormerWorker, in)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestAWorkerThatHasEndedInOrderHasToldWhatItSent(t *testing.T) {
 			h.update = deployments.UpdateName{StackName: testStack, Version: "1"}
 			in := deployments.ClaimInput{Update: h.update, Number: 1, Request: deployments.UpdateRequest{Stack: testStack,
 				Kind: engine.KindDestroy, Submitted: h.submitted(testStack), Environment: h.env}}
-			if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+			if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil {
 				t.Fatal(err)
 			}
 			sent := h.create(texts("name", "n", "do", "die-after"))
@@ -160,7 +160,7 @@ func TestAWorkerThatHasEndedInOrderHasToldWhatItSent(t *testing.T) {
 			}
 			h.another(objects)
 			in.Number++
-			if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+			if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil {
 				t.Fatal(err)
 			}
 			for _, lost := range []struct {

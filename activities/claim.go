@@ -20,9 +20,9 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// Head returns the version of a stack, its next version and its active update. An update is mostly about to begin then,
-// so what its claim will ask for is read, too.
-func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
+// ReadHead returns the version of a stack, its next version and its active update. An update is mostly about to begin
+// then, so what its claim will ask for is read, too.
+func (a *Activities) ReadHead(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
 	var h statestore.Head
 	var next int
 	reading, reads := panics.NewGroup(ctx, "reading a head")
@@ -51,9 +51,9 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	return head, nil
 }
 
-// Claim makes this worker the host of an update and, if the update changes the stack, the only writer of the stack's
-// head. Claiming twice with the same number is the same as claiming once.
-func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+// ClaimStack makes this worker the host of an update and, if the update changes the stack, the only writer of the
+// stack's head. Claiming twice with the same number is the same as claiming once.
+func (a *Activities) ClaimStack(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
 	return claimed, failure.AtOnce(err)
 }

@@ -35,7 +35,7 @@ func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Authority: caller.Delegated(),
 			Submitted: h.submitted(testStack)},
 	}
-	_, err = call[deployments.Claimed](h, h.acts.Claim, waiting)
+	_, err = call[deployments.Claimed](h, h.acts.ClaimStack, waiting)
 	if err == nil || !strings.Contains(err.Error(), "the update does not begin: the token ci may not do this any "+
 		"more: the token was removed") {
 		t.Errorf("one that waited: %v", err)
@@ -59,7 +59,7 @@ func TestWhatTheServiceHasNotSubmittedDoesNotBegin(t *testing.T) {
 		if r.DryRun {
 			in.Update.Version = "p-1"
 		}
-		if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err == nil {
+		if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err == nil {
 			t.Errorf("%s begins", name)
 		}
 	}
@@ -91,7 +91,7 @@ func TestAPreviewIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 	h.claim(r)
 	r.Stack, r.Submitted = testStack, h.submitted(testStack)
 	copied := deployments.ClaimInput{Update: h.update, Request: r, Number: 1}
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, copied); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, copied); err != nil {
 		t.Errorf("its own run claims it again: %v", err)
 	}
 	stored, err := h.store.Updates.Request(t.Context(), h.update)
@@ -104,12 +104,13 @@ func TestAPreviewIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 	}
 	for number := 1; number <= 2; number++ {
 		copied.Number = number
-		if _, err := call[deployments.Claimed](h, h.acts.Claim, copied); errorType(err) != string(deployments.CodeConflict) {
+		_, err := call[deployments.Claimed](h, h.acts.ClaimStack, copied)
+		if errorType(err) != string(deployments.CodeConflict) {
 			t.Errorf("another run claims it as number %d: %v", number, err)
 		}
 	}
 	release(h)
-	_, err = call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{Update: h.update, Epoch: 1})
+	_, err = call[deployments.ProgramOutput](h, h.acts.RunProgram, deployments.ProgramInput{Update: h.update, Epoch: 1})
 	if errorType(err) != deployments.ErrorNotStarted {
 		t.Errorf("its program runs without a claim: %v", err)
 	}
@@ -123,14 +124,14 @@ func TestAnOrganizationsUpdatesBeyondThoseThatAWorkerHostsWaitAndTakeNothing(t *
 	first := h.update
 	in := deployments.ClaimInput{Number: 1, Update: deployments.UpdateName{StackName: testStack, Version: "1"},
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Submitted: h.submitted(testStack)}}
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !failure.IsType(err, deployments.ErrorPostponed) {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); !failure.IsType(err, deployments.ErrorPostponed) {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := h.store.Updates.Request(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("its request is stored: %v", err)
 	}
 	h.acts.sessions.End(t.Context(), first)
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil {
 		t.Errorf("once the worker has room: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
-// run more than once.
-func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
+// CommitUpdate commits an update: it writes the checkpoint, moves the head, and closes the history and the event log.
+// It may run more than once.
+func (a *Activities) CommitUpdate(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer heartbeat.Beat(ctx)()
 	info, err := a.settled(ctx, in)
 	return info, failure.UntilStored(err)
@@ -41,7 +41,7 @@ func (a *Activities) executes(ctx context.Context, u deployments.UpdateName) err
 // others have begun.
 func executing(ctx context.Context, u deployments.UpdateName) string {
 	if u.Number() == 0 || !activity.IsActivity(ctx) ||
-		activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityRecover {
+		deployments.PresentName(activity.GetInfo(ctx).ActivityType.Name) == deployments.ActivityRecoverUpdate {
 		return ""
 	}
 	return workflowRun(ctx)

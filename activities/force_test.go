@@ -30,7 +30,7 @@ func TestForceReconcilesWhatHasNotChangedIfItsProviderConverges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+		out, err := call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 			Update: h.update, Base: h.base, Plans: []engine.Plan{{
 				Op: 2, URN: thingURN, Old: h.thing("n", h.values(*created.Inputs), h.values(created.Outputs)),
 				Provider: h.toy(), Seed: seedOf(thingURN),

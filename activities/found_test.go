@@ -218,7 +218,7 @@ func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
 	h.put("n")
 	plan := func(inputs resource.PropertyMap, takeOver bool) engine.Planned {
 		t.Helper()
-		out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+		out, err := call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 			Update: h.update, Base: h.base, Plans: []engine.Plan{{
 				Op: 3, URN: thingURN, Provider: h.toy(), Seed: seedOf(thingURN), Preview: true,
 				Goal: engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(inputs)},

@@ -15,9 +15,9 @@ import (
 // maxHeaders bounds one part of the headers if the caller sets no limit.
 const maxHeaders = 500
 
-// Headers returns a part of the headers of the checkpoint from which an update starts. It fails if the checkpoint is
-// known to be broken: no update starts from such a state.
-func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
+// ReadHeaders returns a part of the headers of the checkpoint from which an update starts. It fails if the checkpoint
+// is known to be broken: no update starts from such a state.
+func (a *Activities) ReadHeaders(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {
 		return deployments.Headers{}, failure.Of(err)

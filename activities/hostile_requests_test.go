@@ -40,7 +40,7 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+	headers, err := call[deployments.Headers](h, h.acts.ReadHeaders, deployments.HeadersInput{Update: h.update,
 		Base: h.base})
 	if err != nil {
 		h.t.Fatal(err)

@@ -24,7 +24,7 @@ func TestAWorkerLooksForWhatIsNotKeptAfterAnUpdateAndAtMostOnceAnHour(t *testing
 	}
 	for range 2 {
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+		_, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
 		})
 		if err != nil {
@@ -55,7 +55,7 @@ func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
 		if err := h.acts.Store.Updates.PutOutcome(t.Context(), h.update, 1, engine.StepFinished{Op: 3}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+		_, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -18,9 +19,10 @@ import (
 func (h *house) ending() deployments.CommitInput {
 	h.t.Helper()
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	made := engine.State{Key: engine.OpKey(1), URN: thingURN, Type: thingType, Outputs: h.bag(texts("note", "it-is-made"))}
+	made := engine.State{Key: snapshot.OpKey(1), URN: thingURN, Type: thingType,
+		Outputs: h.bag(texts("note", "it-is-made"))}
 	shown := made
-	shown.Outputs.Inline, shown.Outputs.Ref = nil, made.Key.Ref(engine.PartOutputs)
+	shown.Outputs.Inline, shown.Outputs.Ref = nil, made.Key.Ref(snapshot.PartOutputs)
 	return deployments.CommitInput{Update: h.update, Base: h.base, Saves: 1,
 		LastSave: &deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
 			Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &made}},
@@ -54,13 +56,13 @@ func TestAnEndThatIsInterruptedAnywhereIsMadeAgainByAnyWorker(t *testing.T) {
 			h := newHouseOn(t, objects)
 			in := h.ending()
 			objects.refuse("put", at, deployments.CodeUnavailable, 1)
-			if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, in); err == nil || objects.left > 0 {
+			if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in); err == nil || objects.left > 0 {
 				t.Errorf("it ends though %s is not written: %v", at, err)
 			}
 			if gone {
 				h.another(objects)
 			}
-			info, err := call[deployments.UpdateInfo](h, h.acts.Settled, in)
+			info, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in)
 			if err != nil || info.Resources != 1 || !info.Committed {
 				t.Errorf("after %s (the worker is gone: %t) it ends as %+v, %v", at, gone, info, err)
 			}
@@ -108,11 +110,11 @@ func TestAnEventShowsWhatAnEarlierSaveHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := *first.Deltas[0].State
-	again.Outputs.Inline, again.Outputs.Ref = nil, again.Key.Ref(engine.PartOutputs)
+	again.Outputs.Inline, again.Outputs.Ref = nil, again.Key.Ref(snapshot.PartOutputs)
 	in.Saves, in.LastSave.Number = 2, 2
 	in.LastSave.Deltas = []engine.Delta{{Seq: 2, Kind: engine.DeltaPut, Op: 1, State: &again,
 		Removes: []engine.Key{again.Key}}}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, in); err != nil {
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, in); err != nil {
 		t.Fatal(err)
 	}
 	if log := h.log(); !strings.Contains(log, "it-is-made") {

@@ -85,7 +85,7 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	if err != nil {
 		return deployments.LeaseEnded{UpdateInfo: info}, failure.UntilStored(err)
 	}
-	settle, err := a.Settling(ctx, info)
+	settle, err := Settling(ctx, a, info)
 	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failure.UntilStored(err)
 }
 
@@ -95,7 +95,7 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 //
 // Of the configuration the request has what is no secret: the rules of settling. Providers have their own in the state.
 // It has the authority of the update: what that could not read, the reads of this one cannot, either.
-func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) (*deployments.UpdateRequest, error) {
+func Settling(ctx context.Context, a *Activities, info deployments.UpdateInfo) (*deployments.UpdateRequest, error) {
 	u := info.Update
 	if info.Status == string(engine.StatusSucceeded) {
 		return nil, nil

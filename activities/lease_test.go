@@ -101,12 +101,12 @@ func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T
 	gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
 	defer cancel()
 	h.background = gone
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err == nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, settling); err == nil {
 		t.Error("it begins without memory")
 	}
 	h.background = nil
 	other.Release()
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, settling); err != nil {
 		t.Fatal(err)
 	}
 	if n := taken(); n < 4*largeOutput {

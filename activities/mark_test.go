@@ -168,7 +168,7 @@ func TestAMarkIsNoDifference(t *testing.T) {
 			before, news := texts("name", "n"), texts("name", "n")
 			maps.Copy(before, c.before)
 			maps.Copy(news, c.news)
-			out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+			out, err := call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 				Update: h.update, Base: h.base, Plans: []engine.Plan{{
 					Op: 3, URN: thingURN, Old: h.thing("n", before, before), Provider: h.toy(), Seed: seedOf(thingURN),
 					Goal: engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(news)},

@@ -34,7 +34,7 @@ func TestInMaintenanceNoUpdateBeginsUntilItEnds(t *testing.T) {
 	for _, in := range []deployments.ClaimInput{
 		beginning(h, "1", deployments.UpdateRequest{}), beginning(h, "p1", deployments.UpdateRequest{DryRun: true}),
 	} {
-		_, err := call[deployments.Claimed](h, h.acts.Claim, in)
+		_, err := call[deployments.Claimed](h, h.acts.ClaimStack, in)
 		var waits *temporal.ApplicationError
 		if !errors.As(err, &waits) || waits.Type() != deployments.ErrorPostponed || waits.NonRetryable() ||
 			!strings.Contains(waits.Message(), "in maintenance until") ||
@@ -55,12 +55,12 @@ func TestInMaintenanceAnUpdateThatHasBegunIsClaimedAgain(t *testing.T) {
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	maintained(t, h)
 	again := beginning(h, h.update.Version, deployments.UpdateRequest{})
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, again); err != nil { // its answer was lost
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, again); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
 	h.acts.sessions.End(t.Context(), h.update)
 	again.Number = 2
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, again); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, again); err != nil {
 		t.Errorf("after the loss of its worker: %v", err)
 	}
 }

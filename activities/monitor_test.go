@@ -363,7 +363,7 @@ func TestThoseThatAreMadeFromSomethingCondemnedAreReplacedIfTheirProviderSaysSo(
 	bySize := state("bySize", "size", root.URN)
 	below := state("below", "name", byName.URN)
 	after := state("after", "", root.URN)
-	planned, err := call[engine.CascadePlanned](h, h.acts.Cascade, deployments.CascadeInput{
+	planned, err := call[engine.CascadePlanned](h, h.acts.PlanCascade, deployments.CascadeInput{
 		Update: h.update, Base: h.base, Cascade: engine.Cascade{
 			Op: 7, Root: root, Candidates: []engine.State{byName, bySize, below, after},
 			Providers: map[string]engine.Provider{h.toy().Ref: *h.toy()},
@@ -412,7 +412,7 @@ func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
 			if c.set != nil {
 				c.set(&goal, &state)
 			}
-			out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+			out, err := call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 				Update: h.update, Base: h.base, Plans: []engine.Plan{{
 					Op: 3, URN: thingURN, Goal: goal, Old: &state, Provider: h.toy(), Seed: seedOf(thingURN),
 				}},
@@ -444,7 +444,7 @@ func TestANewProviderSaysWhetherItCanGoOn(t *testing.T) {
 	same.Ref = strings.Replace(same.Ref, "1234", "5678", 1)
 	other.Ref, other.Inputs = same.Ref, h.bag(texts("region", "south"))
 	for want, new := range map[bool]engine.Provider{false: same, true: other} {
-		got, err := call[engine.ProviderDiffed](h, h.acts.Compare, deployments.CompareInput{
+		got, err := call[engine.ProviderDiffed](h, h.acts.CompareProviders, deployments.CompareInput{
 			Update: h.update, Base: h.base, Compare: engine.Compare{Op: 1, Old: old, New: new},
 		})
 		if err != nil || got.Replace != want || got.Error != "" {

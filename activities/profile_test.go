@@ -47,7 +47,7 @@ func (h *house) usesOf() (uses []string) {
 // refusedClaim claims an update whose profile is refused.
 func (h *house) refusedClaim(config map[string]deployments.ConfigValue) error {
 	h.t.Helper()
-	_, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Number: 1,
+	_, err := call[deployments.Claimed](h, h.acts.ClaimStack, deployments.ClaimInput{Number: 1,
 		Update: deployments.UpdateName{StackName: testStack, Version: "1"},
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindUp, Message: "m", Config: config,
 			Submitted: h.submitted(testStack)}})
@@ -181,7 +181,7 @@ func TestTheProfileOfAnUpdateThatWaitsIsLookedAtUntilItBegins(t *testing.T) {
 		t.Helper()
 		h.setProfile(stacks, variable)
 		for range 2 {
-			_, err := call[deployments.Claimed](h, h.acts.Claim, in)
+			_, err := call[deployments.Claimed](h, h.acts.ClaimStack, in)
 			failsAs(t, err, kind, sentence, again)
 		}
 		if got := h.usesOf(); len(got) != uses {
@@ -193,11 +193,11 @@ func TestTheProfileOfAnUpdateThatWaitsIsLookedAtUntilItBegins(t *testing.T) {
 	waits([]string{"test/prod"}, string(deployments.CodeForbidden), "is not for the stack", false, 4)
 	h.setProfile([]string{"test/dev"}, variable)
 	end()
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil {
 		t.Fatal(err)
 	}
 	h.setProfile(nil, variable)
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil { // its answer was lost
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
 	r, err := h.store.Updates.Request(t.Context(), in.Update)

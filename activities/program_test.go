@@ -69,7 +69,7 @@ func TestAProgramIsHostedPlannedAndSaved(t *testing.T) {
 
 	// The next update starts from what was stored, and finds nothing to do.
 	claimed = h.claim(request)
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+	headers, err := call[deployments.Headers](h, h.acts.ReadHeaders, deployments.HeadersInput{Update: h.update,
 		Base: claimed.Base})
 	if err != nil || claimed.Base != 1 {
 		t.Fatalf("base %d: %v", claimed.Base, err)

@@ -87,7 +87,7 @@ var dictatedSteps = []struct {
 }
 
 func (h *house) planned(op int) (any, error) {
-	return call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+	return call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 		Update: h.update, Base: h.base, Plans: []engine.Plan{{
 			Op: op, URN: thingURN, Old: h.thing("x", texts("size", "1"), texts("size", "1")), Provider: h.toy(),
 			Seed: seedOf(thingURN),

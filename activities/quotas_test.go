@@ -61,24 +61,24 @@ func TestAnUpdateWaitsForAPlaceInTheQuotaAndKeepsIt(t *testing.T) {
 	h.limit(deployments.Quota{deployments.LimitUpdates: 1})
 	end := h.otherRuns()
 	first := beginning(h, "1", deployments.UpdateRequest{})
-	_, err := call[deployments.Claimed](h, h.acts.Claim, first)
+	_, err := call[deployments.Claimed](h, h.acts.ClaimStack, first)
 	failsAs(t, err, deployments.ErrorPostponed, oneAtATime, true)
 	preview := beginning(h, "p1", deployments.UpdateRequest{DryRun: true})
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, preview); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, preview); err != nil {
 		t.Errorf("a preview waits: %v", err)
 	}
 	end()
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, first); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, first); err != nil {
 		t.Fatalf("once the other one has ended: %v", err)
 	}
 	h.limit(deployments.Quota{deployments.LimitUpdates: 0, deployments.LimitResources: 0,
 		deployments.LimitWorkerMinutes: 0})
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, first); err != nil { // its answer was lost
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, first); err != nil { // its answer was lost
 		t.Errorf("the first claim, once more: %v", err)
 	}
 	h.acts.sessions.End(t.Context(), first.Update)
 	first.Number = 2
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, first); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, first); err != nil {
 		t.Errorf("after the loss of its worker: %v", err)
 	}
 }
@@ -88,13 +88,13 @@ func TestAnUpdateThatHasWaitedInItsQueueIsRefusedOnceTheQuotaIsUsedUp(t *testing
 	h.limit(deployments.Quota{deployments.LimitWorkerMinutes: 0})
 	in := beginning(h, "1", deployments.UpdateRequest{})
 	in.Request.Kind = engine.KindUp
-	_, err := call[deployments.Claimed](h, h.acts.Claim, in)
+	_, err := call[deployments.Claimed](h, h.acts.ClaimStack, in)
 	failsAs(t, err, string(deployments.CodeQuota), "has used 0 minutes of the workers", false)
 	if head, err := h.store.Head(t.Context(), testStack); err != nil || head.Active != nil {
 		t.Errorf("its stack is %+v, %v", head, err)
 	}
 	in.Request.Kind, in.Request.Settle = engine.KindRefresh, &engine.Settling{}
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+	if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); err != nil {
 		t.Errorf("what a lease has left is not settled: %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestAnUpdateThatContinuesOneWhichHadBegunIsNotRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := call[deployments.Claimed](h, h.acts.Claim, in); (err == nil) != c.begins {
+		if _, err := call[deployments.Claimed](h, h.acts.ClaimStack, in); (err == nil) != c.begins {
 			t.Errorf("after %+v: %v", c, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 	}
 	end := deployments.CommitInput{Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded}}
 	for range 2 {
-		if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, end); err != nil {
+		if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, end); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,6 +197,6 @@ func TestAFileThatIsLargerThanItsBundleSaysIsNotUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := beginning(h, "1", deployments.UpdateRequest{Bundle: bundle, Environment: h.env})
-	_, err = call[deployments.Claimed](h, h.acts.Claim, in)
+	_, err = call[deployments.Claimed](h, h.acts.ClaimStack, in)
 	failsAs(t, err, string(deployments.CodeInvalid), "has 22 bytes, and the bundle says 1", false)
 }

@@ -85,12 +85,12 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	}{
 		"a save": {"/delta/", func() error { _, err := call[struct{}](h, h.acts.Save, save); return err }},
 		"the last save": {"/checkpoints/", func() error {
-			_, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled)
+			_, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, settled)
 			return err
 		}},
-		"a core put aside": {"/aside/", func() error { _, err := call[struct{}](h, h.acts.PutAside, aside); return err }},
+		"a core put aside": {"/aside/", func() error { _, err := call[struct{}](h, h.acts.SpillPart, aside); return err }},
 		"a core that goes on": {"/aside/", func() error {
-			_, err := call[[]byte](h, h.acts.TakeUp, aside)
+			_, err := call[[]byte](h, h.acts.LoadSpilledPart, aside)
 			return err
 		}},
 	} {
@@ -104,7 +104,7 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 		}
 	}
 	objects.refuse("", "", "", 0)
-	if info, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil ||
+	if info, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, settled); err != nil ||
 		info.Status != string(engine.StatusSucceeded) {
 		t.Errorf("it came to %+v, %v", info, err)
 	}
@@ -242,7 +242,7 @@ func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 		Ended: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{
+	_, err := call[deployments.Claimed](h, h.acts.ClaimStack, deployments.ClaimInput{
 		Update: over, Number: 1, Request: deployments.UpdateRequest{Kind: engine.KindDestroy,
 			Submitted: h.submitted(testStack)},
 	})
@@ -262,13 +262,13 @@ func TestAnUpdateHasNotEndedBeforeItsLogHasItsSummary(t *testing.T) {
 	settled := deployments.CommitInput{Update: h.update, Base: h.base,
 		Result: engine.Result{Status: engine.StatusSucceeded}}
 	objects.refuse("put", "/events/"+eventlog.RunStream, deployments.CodeUnavailable, 1)
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err == nil {
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, settled); err == nil {
 		t.Fatal("it settles without a summary")
 	}
 	if info, err := h.acts.Store.Updates.Info(t.Context(), h.update); err != nil || !info.Ended.IsZero() {
 		t.Errorf("it has ended: %+v %v", info, err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil {
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, settled); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string

@@ -202,7 +202,7 @@ func (r *coreRun) register(m engine.Registered) engine.Reply {
 }
 
 func (r *coreRun) plan(m engine.Registered, op int, u urn.URN, old engine.State) engine.Planned {
-	out, err := call[deployments.PlanOutput](r.house, r.house.acts.Plan, deployments.PlanInput{
+	out, err := call[deployments.PlanOutput](r.house, r.house.acts.PlanResources, deployments.PlanInput{
 		Update: r.house.update, Base: r.house.base, Plans: []engine.Plan{{
 			Op: op, URN: u, Goal: m.Registration, Old: &old, Provider: r.provider(m.Provider), Seed: seedOf(u),
 			Preview: r.goal.DryRun,

@@ -16,7 +16,7 @@ import (
 // next begins another update of the stack with a configuration.
 func (h *house) next(config map[string]deployments.ConfigValue) {
 	h.t.Helper()
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 		Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusFailed},
 	}); err != nil {
 		h.t.Fatal(err)

@@ -211,14 +211,14 @@ func TestNoUpdateStartsFromAStateThatIsKnownToBeBroken(t *testing.T) {
 		Deltas: twice}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	release(h)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindRefresh})
-	_, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
+	_, err := call[deployments.Headers](h, h.acts.ReadHeaders, deployments.HeadersInput{Update: h.update, Base: h.base})
 	if errorType(err) != string(deployments.CodeFormat) || !strings.Contains(err.Error(), "stack import") {
 		t.Errorf("%v", err)
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/deployctl/deployctl/internal/host/failure"
 )
 
-// PutAside stores a part of a suspended core.
-func (a *Activities) PutAside(ctx context.Context, p deployments.SpilledPart) error {
+// SpillPart stores a part of a suspended core.
+func (a *Activities) SpillPart(ctx context.Context, p deployments.SpilledPart) error {
 	return failure.UntilStored(a.Store.Updates.Spill(ctx, p))
 }
 
-// TakeUp returns a part that PutAside stored.
-func (a *Activities) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
+// LoadSpilledPart returns a part that SpillPart stored.
+func (a *Activities) LoadSpilledPart(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
 	data, err := a.Store.Updates.LoadSpilled(ctx, p)
 	return data, failure.UntilStored(err)
 }

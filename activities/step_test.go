@@ -310,7 +310,7 @@ func TestAGroupLeavesTheRefreshesForWhichItHasNoTime(t *testing.T) {
 	}
 	for limit, read := range map[time.Duration]int{0: 1, groupTime: 3} {
 		h.acts.groupTime = limit
-		out, err := call[deployments.RefreshOutput](h, h.acts.Refresh, in)
+		out, err := call[deployments.RefreshOutput](h, h.acts.RefreshResources, in)
 		if err != nil || len(out.Done) != read || out.Done[0].Op != 1 || len(out.NotBegun) != 3-read ||
 			read == 1 && !slices.Equal(out.NotBegun, []int{2, 3}) {
 			t.Fatalf("in %s: %+v %v, want %d read", limit, out, err, read)

@@ -34,10 +34,10 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	return s.Steps().Settle(ctx, a.Heart, in, in.Worker == a.Worker)
 }
 
-// Inquire asks the worker whose attempt of a step was lost what it knows, when another one hosts the update: what the
-// step came to, once its call has returned, or that the call was never sent (absent). OutcomeUnknown: it does not
-// know.
-func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
+// AskFormerWorker asks the worker whose attempt of a step was lost what it knows, when another one hosts the update:
+// what the step came to, once its call has returned, or that the call was never sent (absent). OutcomeUnknown: it does
+// not know.
+func (a *Activities) AskFormerWorker(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	unknown := engine.StepFinished{Op: in.Settle.Step.Op, Attempt: in.Attempt(), Outcome: engine.OutcomeUnknown}
 	s := a.sessions.Find(in.Update)
 	if s == nil {
@@ -49,10 +49,12 @@ func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (e
 	return s.Steps().Inquire(ctx, a.Heart, in)
 }
 
-// Refresh reads stored resources and reports how the real resources differ from the state. It has no effect, so it may
-// run any number of times. Its result has the refreshes that succeeded, and names those that it did not begin. The
-// others are repeated by Step, which knows retries, rate limits and a cancel of one.
-func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (deployments.RefreshOutput, error) {
+// RefreshResources reads stored resources and reports how the real resources differ from the state. It has no effect,
+// so it may run any number of times. Its result has the refreshes that succeeded, and names those that it did not
+// begin. The others are repeated by Step, which knows retries, rate limits and a cancel of one.
+func (a *Activities) RefreshResources(
+	ctx context.Context, in deployments.RefreshInput,
+) (deployments.RefreshOutput, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
 		return deployments.RefreshOutput{}, failure.Of(err)
@@ -66,24 +68,24 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 // group, so that people see the results of slow reads.
 const groupTime = 10 * time.Second
 
-// Program runs the program once, as one epoch. It serves the resource monitor, passes the program's requests to the Run
-// and the Run's replies to the program, and returns when the program has ended. That it failed, or was lost, is a
+// RunProgram runs the program once, as one epoch. It serves the resource monitor, passes the program's requests to the
+// Run and the Run's replies to the program, and returns when the program has ended. That it failed, or was lost, is a
 // result. The errors are ErrorNotStarted (another worker hosts the update, or this one stops), and those of the
 // service.
-func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+func (a *Activities) RunProgram(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
 		return deployments.ProgramOutput{}, failure.Of(err)
 	}
 	beats := heartbeat.Start(ctx, a.Heart)
 	defer beats.Stop()
-	return s.Program(ctx, beats, in, session.ProgramOptions{Runs: a.Runs, Headers: a.Headers})
+	return s.Program(ctx, beats, in, session.ProgramOptions{Runs: a.Runs, Headers: a.ReadHeaders})
 }
 
-// Hook runs a function of the program before or after a step, or after it failed. It waits until the program runs: if
-// the program was lost, until it has started again. An error of the hook is a part of the result. A hook whose program
-// is lost meanwhile fails with CodeUnavailable, and runs again.
-func (a *Activities) Hook(ctx context.Context, in deployments.HookInput) (engine.HookFinished, error) {
+// RunHook runs a function of the program before or after a step, or after it failed. It waits until the program runs:
+// if the program was lost, until it has started again. An error of the hook is a part of the result. A hook whose
+// program is lost meanwhile fails with CodeUnavailable, and runs again.
+func (a *Activities) RunHook(ctx context.Context, in deployments.HookInput) (engine.HookFinished, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
 		return engine.HookFinished{}, failure.Of(err)

@@ -31,7 +31,7 @@ func surveying(
 		Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: old}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
 	}); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 			if name != "looking is off" {
 				p.Look = &engine.Look{Seeds: append(generations(), seedOf(thingURN)), First: 2, TakeOver: true}
 			}
-			out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+			out, err := call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{
 				Update: h.update, Base: h.base, Plans: []engine.Plan{p}})
 			if err != nil || len(out.Plans) != 1 || out.Plans[0].Error != "" {
 				t.Fatalf("%+v %v", out, err)

@@ -117,7 +117,7 @@ func (r *realRun) carryOut(c engine.Command) {
 	switch c := c.(type) {
 	case engine.Plan:
 		var out deployments.PlanOutput
-		out, err = call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base,
+		out, err = call[deployments.PlanOutput](h, h.acts.PlanResources, deployments.PlanInput{Update: h.update, Base: h.base,
 			Plans: []engine.Plan{c}})
 		if carried = out.Messages; err == nil {
 			event = r.forgive(c, out.Plans[0])
@@ -139,10 +139,10 @@ func (r *realRun) carryOut(c engine.Command) {
 	case engine.Pause:
 		event = engine.PauseEnded{Op: c.Op}
 	case engine.Cascade:
-		event, err = call[engine.CascadePlanned](h, h.acts.Cascade,
+		event, err = call[engine.CascadePlanned](h, h.acts.PlanCascade,
 			deployments.CascadeInput{Update: h.update, Base: h.base, Cascade: c})
 	case engine.Compare:
-		event, err = call[engine.ProviderDiffed](h, h.acts.Compare,
+		event, err = call[engine.ProviderDiffed](h, h.acts.CompareProviders,
 			deployments.CompareInput{Update: h.update, Base: h.base, Compare: c})
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *realRun) carryOut(c engine.Command) {
 func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *realRun) {
 	h.t.Helper()
 	claimed := h.claim(request)
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+	headers, err := call[deployments.Headers](h, h.acts.ReadHeaders, deployments.HeadersInput{Update: h.update,
 		Base: h.base})
 	if err != nil {
 		h.t.Fatal(err)
@@ -172,7 +172,7 @@ func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *rea
 	h.runs.run = r
 	h.runs.mu.Unlock()
 	if claimed.HasProgram {
-		out, err := call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{
+		out, err := call[deployments.ProgramOutput](h, h.acts.RunProgram, deployments.ProgramInput{
 			Update: h.update, Base: h.base, Goal: claimed.Goal, Epoch: 1,
 		})
 		if err != nil || out.Lost {
@@ -192,7 +192,7 @@ func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *rea
 	}); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: result,
 	}); err != nil {
 		h.t.Fatal(err)

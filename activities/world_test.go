@@ -204,7 +204,7 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	if r.DryRun {
 		h.update.Version = "p1"
 	}
-	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
+	claimed, err := call[deployments.Claimed](h, h.acts.ClaimStack, deployments.ClaimInput{Update: h.update, Request: r,
 		Number: 1})
 	if err != nil {
 		h.t.Fatal(err)
@@ -220,7 +220,7 @@ func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun,
 	h.runs.mu.Lock()
 	h.runs.run = run
 	h.runs.mu.Unlock()
-	out, err := call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{
+	out, err := call[deployments.ProgramOutput](h, h.acts.RunProgram, deployments.ProgramInput{
 		Update: h.update, Base: h.base, Goal: claimed.Goal, Epoch: 1,
 	})
 	run.mu.Lock()
@@ -238,7 +238,7 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	info, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
+	info, err := call[deployments.UpdateInfo](h, h.acts.CommitUpdate, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
 	})
 	if err != nil {
@@ -352,7 +352,7 @@ func (h *house) log() string {
 // release ends the update's session, as after a failover to another worker.
 func release(h *house) {
 	h.t.Helper()
-	if _, err := call[struct{}](h, h.acts.Release, deployments.ReleaseInput{Update: h.update}); err != nil {
+	if _, err := call[struct{}](h, h.acts.EndSession, deployments.ReleaseInput{Update: h.update}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -362,7 +362,7 @@ func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
 	r.Stack, r.Kind, r.Submitted = testStack, engine.KindUp, h.submitted(testStack)
 	r.Environment = append(r.Environment, h.env...)
-	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
+	claimed, err := call[deployments.Claimed](h, h.acts.ClaimStack, deployments.ClaimInput{Update: h.update, Request: r,
 		Number: 2})
 	if err != nil {
 		h.t.Fatal(err)

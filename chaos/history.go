@@ -22,7 +22,7 @@ func (s *stage) update() deployments.UpdateName {
 // saving tells whether a save is being attempted, the last one or another. While Temporal is away it is not.
 func (s *stage) saving(ctx context.Context) bool {
 	return s.pending(ctx, deployments.RunWorkflowID(s.update()), deployments.ActivitySave) ||
-		s.pending(ctx, deployments.UpdateWorkflowID(s.update()), deployments.ActivityCommit)
+		s.pending(ctx, deployments.UpdateWorkflowID(s.update()), deployments.ActivityCommitUpdate)
 }
 
 // pending tells whether an activity of a workflow is being attempted.

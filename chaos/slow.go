@@ -149,7 +149,7 @@ func (s *stage) silences(ctx context.Context, tally map[string]int) error {
 		if e.GetActivityTaskTimedOutEventAttributes() != nil {
 			tally["silent"]++
 		}
-		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == deployments.ActivityInquire {
+		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == deployments.ActivityAskFormerWorker {
 			tally["asked"]++
 		}
 	}

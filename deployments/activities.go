@@ -2,42 +2,48 @@ package deployments
 
 import "github.com/deployctl/deployctl/engine"
 
-// Names of activities, as they stand in recorded histories. Those of the first group run on any worker of a shared
-// queue; those of the second on the private queue of the update's host, which has its plugins, assets and callbacks.
+// Names of activities, as they stand in recorded histories and in Temporal's Web UI: a verb and an object.
+// docs/temporal.md says what each does. Those of the first group run on any worker of a shared queue; those of the
+// second on the private queue of the update's host, which has its plugins, assets and callbacks. Recovery by any build
+// reads Save, Step and Settle in histories, so these keep the names that they have always had.
 const (
-	ActivityHead    = "Head"    // StackName → Head
-	ActivityClaim   = "Claim"   // ClaimInput → Claimed
-	ActivityHeaders = "Headers" // HeadersInput → Headers
-	ActivitySave    = "Save"    // SaveInput → nothing
-	ActivityCommit  = "Settled" // CommitInput → UpdateInfo
-	// ActivityStop ends the workflows of a closed update and returns its host's queue: UpdateName → string
-	ActivityStop        = "Stop"
-	ActivityRecover     = "Recover"  // RecoverInput → Recovered
-	ActivityEnter       = "Enter"    // Entry → nothing: stores an update that never began
-	ActivitySpill       = "PutAside" // SpilledPart → nothing: stored until the update has committed
-	ActivityLoadSpilled = "TakeUp"   // SpilledPart without Data → []byte
-	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or does not exist
-	ActivitySubmit      = "Submit"   // SubmitInput → Accepted
-	ActivityAwaitUpdate = "Follow"   // UpdateName → UpdateInfo, once the update has ended
-	ActivityDriftReport = "Compile"  // DriftReportInput → DriftSummary
+	ActivityReadHead    = "ReadHead"    // StackName → Head
+	ActivityClaimStack  = "ClaimStack"  // ClaimInput → Claimed
+	ActivityReadHeaders = "ReadHeaders" // HeadersInput → Headers
+	ActivitySave        = "Save"        // SaveInput → nothing
+	// ActivityCommitUpdate ends an update whose Run has ended: CommitInput → UpdateInfo
+	ActivityCommitUpdate = "CommitUpdate"
+	// ActivityTerminateRun ends the Run of an update whose workflow is closed, and returns its host's queue: UpdateName →
+	// string
+	ActivityTerminateRun  = "TerminateRun"
+	ActivityRecoverUpdate = "RecoverUpdate" // RecoverInput → Recovered
+	ActivityAddToHistory  = "AddToHistory"  // Entry → nothing: stores an update that never began
+	ActivitySpillPart     = "SpillPart"     // SpilledPart → nothing: stored until the update has committed
+	// ActivityLoadSpilledPart returns what SpillPart has stored: SpilledPart without Data → []byte
+	ActivityLoadSpilledPart = "LoadSpilledPart"
+	// ActivityAwaitWorkflow ends once the update's workflow is closed or does not exist: UpdateName → nothing
+	ActivityAwaitWorkflow = "AwaitWorkflow"
+	ActivitySubmitUpdate  = "SubmitUpdate" // SubmitInput → Accepted
+	ActivityAwaitUpdate   = "AwaitUpdate"  // UpdateName → UpdateInfo, once the update has ended
+	ActivityReportDrift   = "ReportDrift"  // DriftReportInput → DriftSummary
 	// ActivityRemoveStack removes the stack of a schedule that has destroyed it: ScheduledInput → nothing
 	ActivityRemoveStack = "RemoveStack"
 
-	ActivityProgram = "Program" // ProgramInput → ProgramOutput
-	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
-	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
-	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
-	ActivityHook    = "Hook"    // HookInput → engine.HookFinished
+	ActivityRunProgram       = "RunProgram"       // ProgramInput → ProgramOutput
+	ActivityPlanResources    = "PlanResources"    // PlanInput → PlanOutput
+	ActivityPlanCascade      = "PlanCascade"      // CascadeInput → engine.CascadePlanned
+	ActivityCompareProviders = "CompareProviders" // CompareInput → engine.ProviderDiffed
+	ActivityRunHook          = "RunHook"          // HookInput → engine.HookFinished
 	// ActivityAnalyzeStack asks the policy packs about the stack: AnalyzeStackInput → engine.StackAnalyzed
-	ActivityAnalyzeStack = "AnalyzeStack"
-	ActivityStep         = "Step"    // StepInput → StepOutput
-	ActivityRefresh      = "Refresh" // RefreshInput → RefreshOutput
-	ActivitySettle       = "Settle"  // SettleInput → engine.StepFinished
-	// ActivityInquire asks the worker that made a lost attempt, if it is not the host any more: SettleInput →
+	ActivityAnalyzeStack     = "AnalyzeStack"
+	ActivityStep             = "Step"             // StepInput → StepOutput
+	ActivityRefreshResources = "RefreshResources" // RefreshInput → RefreshOutput
+	ActivitySettle           = "Settle"           // SettleInput → engine.StepFinished
+	// ActivityAskFormerWorker asks the worker that made a lost attempt, if it is not the host any more: SettleInput →
 	// engine.StepFinished
-	ActivityInquire = "Inquire"
-	ActivityRelease = "Release" // ReleaseInput → nothing
-	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
+	ActivityAskFormerWorker = "AskFormerWorker"
+	ActivityEndSession      = "EndSession" // ReleaseInput → nothing
+	ActivityPingWorker      = "PingWorker" // nothing → nothing, if the worker is alive
 )
 
 // Head is the content of head.json: the stack's identity, version and active update.

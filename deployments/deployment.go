@@ -153,12 +153,12 @@ type RemoteDeployments interface {
 const (
 	WorkflowDeployment = "Deployment" // DeploymentInput → DeploymentOutput
 
-	ActivityAwaitTurn         = "AwaitTurn"         // DeploymentName → DeploymentTurn
-	ActivityPrepareDeployment = "PrepareDeployment" // DeploymentName → PreparedDeployment
-	ActivitySubmitDeployment  = "SubmitDeployment"  // SubmitDeploymentInput → UpdateName
-	ActivityFollowDeployment  = "FollowDeployment"  // FollowDeploymentInput → UpdateInfo
-	ActivityEndDeployment     = "EndDeployment"     // EndDeploymentInput → EndedDeployment
-	ActivityRemoveDestroyed   = "RemoveDestroyed"   // DeploymentName → nothing
+	ActivityAwaitTurn            = "AwaitTurn"            // DeploymentName → DeploymentTurn
+	ActivityPrepareDeployment    = "PrepareDeployment"    // DeploymentName → PreparedDeployment
+	ActivitySubmitDeployment     = "SubmitDeployment"     // SubmitDeploymentInput → UpdateName
+	ActivityFollowDeployment     = "FollowDeployment"     // FollowDeploymentInput → UpdateInfo
+	ActivityEndDeployment        = "EndDeployment"        // EndDeploymentInput → EndedDeployment
+	ActivityRemoveDestroyedStack = "RemoveDestroyedStack" // DeploymentName → nothing
 )
 
 // DeploymentInput starts a Deployment workflow.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -34,7 +35,7 @@ type Import struct {
 }
 
 // IsProvider reports whether the import makes an explicit provider.
-func (i Import) IsProvider() bool { return engine.IsProvider(tokens.Type(i.Type)) }
+func (i Import) IsProvider() bool { return snapshot.IsProvider(tokens.Type(i.Type)) }
 
 // URN returns the URN that the resource gets in a stack.
 func (i Import) URN(s StackName) urn.URN {
@@ -105,7 +106,7 @@ func (i Import) validate() error {
 		return Errorf(CodeInvalid, "%s cannot be imported: write its type as PACKAGE:MODULE:TYPE, and a name", what)
 	case i.Parent != "" && !urn.URN(i.Parent).IsValid():
 		return Errorf(CodeInvalid, "the parent of %s, %s, is not a URN", what, quoted(i.Parent))
-	case i.Provider != "" && (!provider.IsValid() || !engine.IsProvider(provider.Type())):
+	case i.Provider != "" && (!provider.IsValid() || !snapshot.IsProvider(provider.Type())):
 		return Errorf(CodeInvalid, "the provider of %s, %s, is not the URN of a provider", what, quoted(i.Provider))
 	case i.Remote && !i.Component:
 		return Errorf(CodeInvalid, "%s is marked as remote, but not as a component", what)

@@ -184,8 +184,8 @@ func WebhookWorkflowID(in NotifyInput) string {
 
 // Names of the workflow that delivers events and of its activity, as they stand in recorded histories.
 const (
-	WorkflowNotify  = "Notify"  // NotifyInput → NotifyOutput
-	ActivityDeliver = "Deliver" // DeliverInput → WebhookDelivery
+	WorkflowNotify       = "Notify"       // NotifyInput → NotifyOutput
+	ActivityDeliverEvent = "DeliverEvent" // DeliverInput → WebhookDelivery
 )
 
 // NotifyInput tells webhooks an event.

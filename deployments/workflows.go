@@ -19,7 +19,7 @@ const (
 	UpdateWithdraw = "withdraw" // Withdrawal → bool: false when the update did not wait
 	UpdateReserve  = "reserve"  // → int: the next version, for an import or a rename
 	UpdateRecover  = "recover"  // Recovery → nothing, once no closed update without a commit has the stack
-	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
+	SignalFinished = "finished" // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 
 	// Of Update and Run.
@@ -30,8 +30,8 @@ const (
 	UpdateResolve = "resolve" // engine.Resolved → nothing
 
 	// Of Update, sent by its Run.
-	SignalLost    = "lost"    // WorkerLost
-	SignalReached = "reached" // Reached
+	SignalLost    = "worker-lost"  // WorkerLost
+	SignalReached = "changes-made" // Reached
 
 	// Of Run, sent by the program's host.
 	SignalMessages = "messages" // Messages
@@ -174,6 +174,9 @@ type RunInput struct {
 	Base int `json:"base"`
 	// Retries are the stack's own retry policies.
 	Retries Retries `json:"retries,omitempty"`
+	// Names is the revision of the workflows that gave activities and signals the names by which the Update calls them;
+	// 0 stands for the first.
+	Names int `json:"names,omitempty"`
 	// Trace is that of the update's request.
 	Trace string `json:"trace,omitempty"`
 	// Suspended is the core, suspended by continue-as-new; nil at the start.

@@ -143,18 +143,20 @@ func TestTheRoomsOfInternalImportWhatTheArchitectureSays(t *testing.T) {
 }
 
 func TestTheArchitectureNamesEachFileOfTheCore(t *testing.T) {
-	named, files := map[string]bool{}, map[string]bool{}
-	for _, row := range tableRows(section(t, architecture(t), "The core")) {
-		for _, name := range quotedWords(row[0]) {
-			named[name] = true
+	for heading, dir := range map[string]string{"The core": "engine", "The snapshot": "engine/snapshot"} {
+		named, files := map[string]bool{}, map[string]bool{}
+		for _, row := range tableRows(section(t, architecture(t), heading)) {
+			for _, name := range quotedWords(row[0]) {
+				named[name] = true
+			}
 		}
-	}
-	for _, file := range goFiles(t) {
-		if path.Dir(file) == "engine" {
-			files[path.Base(file)] = true
+		for _, file := range goFiles(t) {
+			if path.Dir(file) == dir {
+				files[path.Base(file)] = true
+			}
 		}
+		compare(t, "file of "+dir, files, named)
 	}
-	compare(t, "file of engine", files, named)
 }
 
 // compare reports what the tree has and ARCHITECTURE.md does not name, and the reverse.

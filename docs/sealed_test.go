@@ -81,7 +81,7 @@ func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	var (
-		said  = regexp.MustCompile(`(?m)^\t(Workflow|Update|Signal|Query|Activity)[A-Z]\w* += "(\w+)" +// (.*)$`)
+		said  = regexp.MustCompile(`(?m)^\t(Workflow|Update|Signal|Query|Activity)[A-Z]\w* += "([\w-]+)" +// (.*)$`)
 		named = regexp.MustCompile(`^(?:([\w.\[\]]+)[ ,]*)?(?:[\w ]*→ ([\w.\[\]]+))?`)
 		words = map[string]bool{"nothing": true, "int": true, "bool": true} // which nothing takes
 		takes = map[string]string{}                                         // by type: the kind that does

@@ -46,11 +46,11 @@ func TestAnUnchangedChainIsPlannedBesideTheProgram(t *testing.T) {
 // started again, as on a machine that is too busy to start it in time, is not answered ahead: then nothing is expected.
 func (s *scene) asksForPlans(t *testing.T, update string, limit int) {
 	t.Helper()
-	if epochs := s.activities(t, "update/"+update)["Program"]; epochs > 1 {
+	if epochs := s.activities(t, "update/"+update)["RunProgram"]; epochs > 1 {
 		t.Logf("the program of %s was started %d times", update, epochs)
 		return
 	}
-	if n := s.activities(t, "run/"+update)["Plan"]; n > limit {
+	if n := s.activities(t, "run/"+update)["PlanResources"]; n > limit {
 		t.Errorf("the run of %s has asked for %d plans, expected at most %d", update, n, limit)
 	}
 }

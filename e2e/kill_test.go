@@ -295,7 +295,7 @@ func TestASaveIsInterrupted(t *testing.T) {
 			name := "/organization/" + projectName(t) + "/dev/1"
 			eventually(t, "a save is under way", func() bool { // the last one, if everything else has been made meanwhile
 				return s.attempts(t, "run"+name, deployments.ActivitySave) ||
-					s.attempts(t, "update"+name, deployments.ActivityCommit)
+					s.attempts(t, "update"+name, deployments.ActivityCommitUpdate)
 			})
 			killed[victim](t, s, up)
 			_ = syscall.Kill(store[0], syscall.SIGCONT) // unless it went with the service

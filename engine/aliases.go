@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -107,7 +108,7 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	for _, parentOld := range r.formerNames(g.Parent) {
 		add(r.inherited(g.Type, g.Name, g.Parent, parentOld))
 		for _, a := range own {
-			add(r.inherited(typeOf(a), NameOf(a), g.Parent, parentOld))
+			add(r.inherited(snapshot.TypeOf(a), snapshot.NameOf(a), g.Parent, parentOld))
 		}
 	}
 	return out
@@ -155,19 +156,7 @@ func (r *Run) storedChildren(parent urn.URN) []urn.URN {
 // anyFollows reports that one of the children of a resource is still stored under a name that follows from a former
 // name of it.
 func anyFollows(children []urn.URN, former, parent urn.URN) bool {
-	return slices.ContainsFunc(children, func(child urn.URN) bool { return follows(child, former, parent) })
-}
-
-// follows reports that the URN of a child follows from its parent's former name, and not from the one of now. If the
-// parent's type has changed, the type in the child's URN shows it; otherwise only the name can, by the convention that
-// the name of a child begins with its parent's.
-func follows(child, former, now urn.URN) bool {
-	if qualifiedType(former) != qualifiedType(now) {
-		types := string(qualifiedType(child))
-		i := strings.LastIndex(types, urn.TypeDelimiter)
-		return i >= 0 && types[:i] == string(qualifiedType(former))
-	}
-	return strings.HasPrefix(NameOf(child), NameOf(former)) && !strings.HasPrefix(NameOf(child), NameOf(now))
+	return slices.ContainsFunc(children, func(child urn.URN) bool { return snapshot.Follows(child, former, parent) })
 }
 
 // collapse makes a URN of an alias; parts that it leaves out are those of the registration. A parent that the alias
@@ -193,7 +182,7 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 // current is what a stored URN is called in this epoch. The renames in the snapshot come first: they are those of
 // states that are recorded under their new names. A claim is a rename that has not been recorded yet.
 func (r *Run) current(u urn.URN) urn.URN {
-	u = r.snap.current(u)
+	u = r.snap.Current(u)
 	if to := r.marked(u).ClaimedBy; to != "" {
 		return to
 	}
@@ -211,8 +200,8 @@ func or(s, fallback string) string {
 // is taken to have been named after it.
 // Pulumi makes the same assumption, so states that it has stored are found.
 func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN) urn.URN {
-	if rest, ok := strings.CutPrefix(name, NameOf(parent)); ok {
-		name = NameOf(parentOld) + rest
+	if rest, ok := strings.CutPrefix(name, snapshot.NameOf(parent)); ok {
+		name = snapshot.NameOf(parentOld) + rest
 	}
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parentOld), typ, name)
 }
@@ -225,15 +214,15 @@ func (r *Run) renameUnregistered() {
 	names, taken := map[urn.URN]urn.URN{}, map[urn.URN]bool{}
 	var renames []Delta
 	r.snap.All(func(s *State) {
-		parent := r.snap.current(s.Parent)
+		parent := r.snap.Current(s.Parent)
 		if to, renamed := names[parent]; renamed {
 			parent = to
 		}
-		if s.Delete || s.isView() || parent == s.Parent {
+		if s.Delete || s.IsView() || parent == s.Parent {
 			return
 		}
 		name := urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parent), s.Type,
-			NameOf(s.URN))
+			snapshot.NameOf(s.URN))
 		if name != s.URN && r.snap.Live(name) == nil && !taken[name] {
 			names[s.URN], taken[name] = name, true
 			renames = append(renames, Delta{Kind: DeltaAlias, From: s.URN, To: name})

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // What a step has made may be usable later: an address is assigned, a certificate issued. Its provider then says what
@@ -64,7 +66,7 @@ func (r *Run) await(e *entry, waited float64) {
 	r.Paused = append(r.Paused, op.Op)
 	r.become(e, stageStepping, op.Op)
 	if waited == 0 {
-		r.diagnose("info", e.URN, "%s exists, and is not ready: it waits for %s", NameOf(e.URN), a.For)
+		r.diagnose("info", e.URN, "%s exists, and is not ready: it waits for %s", snapshot.NameOf(e.URN), a.For)
 	}
 	r.ready.Start = append(r.ready.Start, Pause{Op: op.Op, URN: e.URN, Type: e.New.Type, Seconds: a.After, For: a.For})
 }
@@ -99,7 +101,7 @@ func (r *Run) looked(op *operation, ev StepFinished) {
 	}
 	switch {
 	case ev.Outcome == OutcomeDone && ev.Awaited == nil:
-		r.diagnose("info", e.URN, "%s is ready", NameOf(e.URN))
+		r.diagnose("info", e.URN, "%s is ready", snapshot.NameOf(e.URN))
 		r.done(e, e.stables())
 	case ev.Outcome == OutcomeDone && w.Waited < limit && !r.Stopped:
 		e.Awaited = ev.Awaited

@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // A flat stack of n resources with one provider: the cost of a resource must not depend on their number.
@@ -58,7 +59,7 @@ func declared(base []engine.State, n int) []engine.Event {
 		if i == 0 {
 			g.Type, g.Name = "pulumi:providers:test", "p"
 		} else if len(base) > 0 {
-			g.Provider = engine.JoinReference(base[0].URN, base[0].ID)
+			g.Provider = snapshot.JoinReference(base[0].URN, base[0].ID)
 			g.Dependencies = []urn.URN{base[0].URN}
 		}
 		g.Digest = g.Name

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -63,7 +64,7 @@ func (r *Run) noteBinding(s *State) {
 	if s.Type != BindingType {
 		return
 	}
-	on := r.snap.current(boundResource(s.PropertyDependencies))
+	on := r.snap.Current(boundResource(s.PropertyDependencies))
 	if !slices.Contains(r.bindings[on], s.URN) {
 		r.bindings[on] = append(r.bindings[on], s.URN)
 	}
@@ -142,7 +143,7 @@ func (r *Run) decideBinding(e *entry, old *State) {
 	target := boundResource(e.Reg.PropertyDependencies)
 	on := r.lastOf(target)
 	switch {
-	case on == nil || !on.New.Custom || on.Read || IsProvider(on.New.Type):
+	case on == nil || !on.New.Custom || on.Read || snapshot.IsProvider(on.New.Type):
 		r.reject(e, "%s binds no resource that this stack manages: its property %q must be the urn of one that the "+
 			"program registers before, which is not a component, a provider or the result of a read", e.URN, boundProperty)
 	case r.goal.Kind != KindUp, !r.tookPart(on), on.boundTo(e.Reg.Inputs), r.goal.DryRun && on.Kind != StepSame:

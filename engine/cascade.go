@@ -26,10 +26,10 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 		return nil, true
 	}
 	for _, k := range r.dependents(e.Old) {
-		state := r.snap.renamed(*r.snap.Get(k))
+		state := r.snap.Renamed(*r.snap.Get(k))
 		other := r.byURN[r.current(state.URN)]
 		switch {
-		case state.isView(): // it goes with its owner
+		case state.IsView(): // it goes with its owner
 			continue
 		// A decision that was registered earlier, or a step or a deletion in progress, could change the state while the
 		// cascade is computed.
@@ -62,7 +62,7 @@ func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	r.cascading = r.newQuery(&operation{URN: e.URN, Entry: e, For: forCascade})
 	r.become(e, stageCascading, r.cascading)
 	r.ready.Start = append(r.ready.Start, Cascade{
-		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
+		Op: e.Op, Root: r.snap.Renamed(*old), Candidates: candidates, Providers: providers,
 	})
 }
 
@@ -136,7 +136,7 @@ func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 // nothing would create it again. It reports whether the entry failed. It goes through the group in snapshot order, as
 // mayChange requires.
 func (r *Run) refuseUnselectedMember(e *entry, group []*deletion) bool {
-	byPosition := func(a, b *deletion) int { return r.snap.position(a.Key) - r.snap.position(b.Key) }
+	byPosition := func(a, b *deletion) int { return r.snap.Position(a.Key) - r.snap.Position(b.Key) }
 	for _, d := range slices.SortedFunc(slices.Values(group), byPosition) {
 		switch {
 		case r.mayChange(r.snap.Get(d.Key)):

@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/deployctl/deployctl/engine/snapshot"
+)
 
 // compare starts the comparison of the entry's provider with the one that manages the old resource; it reports whether
 // the answer is awaited. If it is not, e.Changed says whether the resource must be replaced.
@@ -12,12 +16,12 @@ import "slices"
 // Each pair of references is compared once per update, for all resources that move from one to the other. The reference
 // contains the provider's id, so a provider that was replaced makes another pair.
 func (r *Run) compare(e *entry, old *State) bool {
-	was, now := r.snap.renamed(*old).Provider, e.New.Provider
-	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
+	was, now := r.snap.Renamed(*old).Provider, e.New.Provider
+	if was == now || snapshot.IsProvider(e.New.Type) || old.External || e.Imported {
 		return false
 	}
 	// One of the two cannot be asked: the resource was or becomes one without a provider, or the old provider is gone.
-	if was == "" || now == "" || r.snap.provider(was) == nil {
+	if was == "" || now == "" || r.snap.Provider(was) == nil {
 		e.Changed = true
 		return false
 	}

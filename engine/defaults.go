@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -13,14 +14,6 @@ type DefaultProvider struct {
 
 // defaultName is the name of the default provider of resources that were stored without one.
 const defaultName = "default"
-
-// NeedsProvider reports whether a stored resource lacks the provider that manages it. Old and hand-made states have
-// such resources. Provider resources need none, nor do the resources of the package "pulumi", which the engine itself
-// implements.
-func (s *State) NeedsProvider() (pkg string, needs bool) {
-	pkg = packageOf(s.Type)
-	return pkg, s.Custom && s.Provider == "" && !IsProvider(s.Type) && pkg != "" && pkg != "pulumi"
-}
 
 // giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack
 // has none of that name. Without a provider they could neither be read nor deleted.
@@ -37,7 +30,7 @@ func (r *Run) giveDefaults() {
 		})
 		ref := ""
 		// A pending create only needs the provider to exist: withDefault puts the reference into its step.
-		for _, p := range r.snap.unfinished() {
+		for _, p := range r.snap.Pending() {
 			if pkg, needs := p.State.NeedsProvider(); needs && pkg == d.Package {
 				ref = r.defaultProvider(d)
 			}
@@ -62,19 +55,21 @@ func (r *Run) defaultProvider(d DefaultProvider) string {
 	u := r.defaultURN(d.Package)
 	if live := r.snap.Live(u); live != nil {
 		r.keep(live.Key)
-		return JoinReference(u, live.ID)
+		return snapshot.JoinReference(u, live.ID)
 	}
 	op := r.newOp()
 	state := State{
-		Key: OpKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)),
+		Key: snapshot.OpKey(op), URN: u, Type: tokens.Type(snapshot.ProviderTypes + d.Package), Custom: true,
+		ID:     ProviderID(r.seed(u)),
 		Inputs: d.Inputs, Outputs: d.Inputs,
 	}
 	r.change(Delta{Kind: DeltaPut, Op: op, State: &state})
-	return JoinReference(u, state.ID)
+	return snapshot.JoinReference(u, state.ID)
 }
 
 func (r *Run) defaultURN(pkg string) urn.URN {
-	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), "", tokens.Type(providerTypes+pkg),
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), "",
+		tokens.Type(snapshot.ProviderTypes+pkg),
 		defaultName)
 }
 
@@ -82,7 +77,7 @@ func (r *Run) defaultURN(pkg string) urn.URN {
 func (r *Run) withDefault(s State) State {
 	if pkg, needs := s.NeedsProvider(); needs {
 		if live := r.snap.Live(r.defaultURN(pkg)); live != nil {
-			s.Provider = JoinReference(live.URN, live.ID)
+			s.Provider = snapshot.JoinReference(live.URN, live.ID)
 		}
 	}
 	return s

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -43,7 +44,7 @@ func (r *Run) newDeletion(s *State, root urn.URN) *deletion {
 // resolves what then waits in a circle. A deletion that has started is not blocked any more, whatever becomes of the
 // group.
 func (r *Run) markForDeletion(group []*deletion) {
-	position := r.snap.position
+	position := r.snap.Position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
 	for _, d := range group {
 		r.Deletions = append(r.Deletions, d)
@@ -84,7 +85,7 @@ func (r *Run) needs(k Key) []Key {
 		for _, name := range names {
 			if !seen[name] {
 				seen[name] = true
-				out = append(out, r.snap.copies[name]...)
+				out = append(out, r.snap.Copies(name)...)
 			}
 		}
 	}
@@ -179,7 +180,7 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
-		IsProvider(s.Type) || r.sharesID(s) || r.goesAlong(s)
+		snapshot.IsProvider(s.Type) || r.sharesID(s) || r.goesAlong(s)
 }
 
 // sharesID reports that the live replacement has the same provider, type and id: its create found what was there.
@@ -197,9 +198,9 @@ func (r *Run) goesAlong(s *State) bool {
 	if s.DeletedWith == "" {
 		return false
 	}
-	goes := func(k Key) bool { return r.deletionOf[k] != nil && r.snap.position(k) < r.snap.position(s.Key) }
+	goes := func(k Key) bool { return r.deletionOf[k] != nil && r.snap.Position(k) < r.snap.Position(s.Key) }
 	return slices.ContainsFunc([]urn.URN{s.DeletedWith, r.current(s.DeletedWith)}, func(u urn.URN) bool {
-		return r.marked(u).Deleted || slices.ContainsFunc(r.snap.copies[u], goes)
+		return r.marked(u).Deleted || slices.ContainsFunc(r.snap.Copies(u), goes)
 	})
 }
 
@@ -314,7 +315,7 @@ func (r *Run) failDeletion(d *deletion) {
 	for _, k := range d.Frees {
 		switch other := r.deletionOf[k]; {
 		case other == nil:
-		case r.snap.position(k) < r.snap.position(d.Key):
+		case r.snap.Position(k) < r.snap.Position(d.Key):
 			r.failDeletion(other)
 		default:
 			r.unblocked(other)

@@ -3,19 +3,20 @@ package engine
 import (
 	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // emitStep shows a step of an entry. Old is the state that the entry started from, even if the step has just removed
-// it: the slot of a removed state keeps its contents. Both states are copies, because the entry goes on changing.
+// it: the snapshot keeps what it was. Both states are copies, because the entry goes on changing.
 //
 // Each step is shown twice, with the same operation number: as EmitPre when it begins, and as EmitOutputs or EmitFailed
 // when it has ended.
 func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 	next := e.New
 	em := Emit{Kind: kind, Op: op, Step: e.Kind, URN: e.URN, Type: e.New.Type, New: &next}
-	if slot := r.snap.slot(e.Old); slot != nil {
-		old := slot.State
+	if was := r.snap.Was(e.Old); was != nil {
+		old := *was
 		em.Old = &old
 	}
 	if e.Plan != nil {
@@ -63,7 +64,7 @@ const CountRetained StepKind = "retain"
 // Compact returns the event without a new state that equals the old one. Most events of a large update are of resources
 // that stay as they are.
 func (e Emit) Compact() Emit {
-	if e.Old != nil && e.New != nil && equalStates(*e.Old, *e.New) {
+	if e.Old != nil && e.New != nil && snapshot.Equal(*e.Old, *e.New) {
 		e.New, e.Unchanged = nil, true
 	}
 	return e
@@ -89,8 +90,8 @@ func (r *Run) count(kind StepKind, u urn.URN) {
 // countRead counts an entry's step. A read counts only when it brings something new: another id or other outputs than
 // those that are stored. Otherwise an update that changes nothing would report changes for every program that reads.
 func (r *Run) countRead(e *entry) {
-	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID &&
-		slot.State.Outputs.Same(e.New.Outputs) {
+	if was := r.snap.Was(e.Old); e.Kind == StepRead && was != nil && was.ID == e.New.ID &&
+		was.Outputs.Same(e.New.Outputs) {
 		return
 	}
 	r.count(e.Kind, e.URN)
@@ -99,6 +100,6 @@ func (r *Run) countRead(e *entry) {
 // isDefaultProvider reports whether a URN is of a provider that nobody declared: "default" here, and "default_" with a
 // plugin version behind it where an SDK asks for one.
 func isDefaultProvider(u urn.URN) bool {
-	name := NameOf(u)
-	return IsProvider(typeOf(u)) && (name == "default" || strings.HasPrefix(name, "default_"))
+	name := snapshot.NameOf(u)
+	return snapshot.IsProvider(snapshot.TypeOf(u)) && (name == "default" || strings.HasPrefix(name, "default_"))
 }

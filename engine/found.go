@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -44,7 +45,8 @@ const LookedAt = 32
 
 // look returns what to look for before an entry is created; nil if nothing is.
 func (r *Run) look(e *entry, old *State) *Look {
-	if !r.goal.Look || r.goal.Kind != KindUp || old != nil || e.Found != nil || !e.New.Custom || IsProvider(e.New.Type) ||
+	if !r.goal.Look || r.goal.Kind != KindUp || old != nil || e.Found != nil || !e.New.Custom ||
+		snapshot.IsProvider(e.New.Type) ||
 		r.marked(e.URN).Seed != nil || r.goal.Identity == nil {
 		return nil
 	}
@@ -67,7 +69,7 @@ func (r *Run) takesOver(e *entry) bool {
 // found decides about what exists in the place of an entry's resource: it is imported, or is somebody else's. It was
 // found by the entry's plan, or by the step op.
 func (r *Run) found(e *entry, f Found, op *operation) {
-	if op != nil && r.snap.isPending(op.Op) { // nothing was created
+	if op != nil && r.snap.IsPending(op.Op) { // nothing was created
 		r.change(Delta{Kind: DeltaEnd, Op: op.Op})
 	}
 	if f.Foreign && !r.takesOver(e) {

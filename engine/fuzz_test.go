@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // hostile is an update over states, and of registrations, in which every name is any text.
@@ -118,7 +119,7 @@ func FuzzRun(f *testing.F) {
 		pending := []engine.PendingOperation{{Kind: "creating", State: base[0], Done: h.has(9)},
 			{Kind: h.name, State: base[1]}}
 		h.play(t, base, pending)
-		h.play(t, engine.Repair(base), nil)
+		h.play(t, snapshot.Repair(base), nil)
 		h.play(t, nil, nil)
 	})
 }
@@ -156,5 +157,5 @@ func (h hostile) play(t *testing.T, base []engine.State, pending []engine.Pendin
 		t.Errorf("it does not end: %+v", run.Progress())
 	}
 	states, _ := run.Snapshot()
-	engine.Repair(states)
+	snapshot.Repair(states)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -18,29 +17,6 @@ import (
 // are registered, because only then its children are there.
 //
 // A hook runs at least once: if its worker is lost, the driver runs it again when the program has started again.
-
-// HookPoint says when a hook runs, in the words of the stored format.
-type HookPoint string
-
-// The points at which hooks run.
-const (
-	BeforeCreate HookPoint = "BeforeCreate"
-	AfterCreate  HookPoint = "AfterCreate"
-	BeforeUpdate HookPoint = "BeforeUpdate"
-	AfterUpdate  HookPoint = "AfterUpdate"
-	BeforeDelete HookPoint = "BeforeDelete"
-	AfterDelete  HookPoint = "AfterDelete"
-	OnError      HookPoint = "OnError"
-)
-
-// Hooks are the names of a resource's hooks, by the point at which they run, in order.
-type Hooks map[HookPoint][]string
-
-// equal reports that the same hooks run at the same points. The order in which it compares has no effect.
-func (h Hooks) equal(o Hooks) bool {
-	//workflowcheck:ignore the order of the comparisons has no effect
-	return maps.EqualFunc(h, o, slices.Equal[[]string])
-}
 
 // maxErrorRetries is how many failures of one step error hooks may answer, as in Pulumi's engine.
 const maxErrorRetries = 100
@@ -210,8 +186,8 @@ func (r *Run) runComponentHooks(e *entry, reply Reply) bool {
 	}
 	next := e.New
 	step := &Step{Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, New: &next, Preview: r.goal.DryRun}
-	if slot := r.snap.slot(e.Old); slot != nil {
-		old := slot.State
+	if was := r.snap.Was(e.Old); was != nil {
+		old := *was
 		step.Old = &old
 	}
 	return r.runAfterHooks(&operation{

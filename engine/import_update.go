@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -24,7 +25,7 @@ func (r *Run) decideAdoption(e *entry, old *State) bool {
 	case old == nil:
 		r.keepReferences(e.New)
 		return false
-	case e.Reg.ImportID != "" && old.adoptedID() != e.Reg.ImportID:
+	case e.Reg.ImportID != "" && old.AdoptedID() != e.Reg.ImportID:
 		r.reject(e, "%s is in the stack already, with the id %s; import the other resource under another name", e.URN,
 			old.ID)
 	default:
@@ -34,14 +35,6 @@ func (r *Run) decideAdoption(e *entry, old *State) bool {
 		r.leaveAlone(e, old)
 	}
 	return true
-}
-
-// adoptedID returns the id under which the resource was imported, which its provider may have replaced by another one.
-func (s *State) adoptedID() string {
-	if s.ImportID != "" {
-		return s.ImportID
-	}
-	return s.ID
 }
 
 // rootName returns the name of the stored root resource, which need not be called as programs call theirs; name if none
@@ -61,9 +54,9 @@ func (r *Run) adopted(e *entry) { r.done(e, nil) }
 
 // storedProvider completes a provider reference without an id, by which an import names a provider of the stack.
 func (r *Run) storedProvider(ref string) string {
-	u, id := SplitReference(ref)
+	u, id := snapshot.SplitReference(ref)
 	if p := r.snap.Live(u); id == "" && p != nil {
-		return JoinReference(u, p.ID)
+		return snapshot.JoinReference(u, p.ID)
 	}
 	return ref
 }

@@ -27,7 +27,7 @@ func (e *entry) imports(old *State) bool {
 	if old == nil || old.External {
 		return true
 	}
-	return old.adoptedID() != e.Reg.ImportID
+	return old.AdoptedID() != e.Reg.ImportID
 }
 
 // decideImport reads the resource to adopt; the ordinary plan over what was read follows. A live old resource becomes a

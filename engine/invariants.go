@@ -95,7 +95,7 @@ func (r *Run) checkOperations(c *checker) {
 		if op.For == forPending {
 			recorded = op.Pending
 		}
-		found := slices.ContainsFunc(r.snap.pending, func(p PendingOperation) bool { return p.Op == recorded })
+		found := r.snap.IsPending(recorded)
 		c.that(found || pendingKinds[op.Step.Kind] == "", "%s of %s is not pending", op.Step.Kind, op.URN)
 	}
 }

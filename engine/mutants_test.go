@@ -35,7 +35,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "what targets leave alone loses the copy that it may use", File: "targets.go",
-		Old: `if k.r.snap.Get(used).Delete &&`, New: `if false &&`,
+		Old: `k.r.snap.Get(used).Delete && inBase`, New: `false && inBase`,
 	},
 	{
 		Name: "an alias is claimed twice", File: "aliases.go",
@@ -115,7 +115,7 @@ var mutants = []mutanttest.Mutant{
 		Old: `if d.Blockers--; d.Blockers == 0 {`, New: `if d.Blockers == 1 {`,
 	},
 	{
-		Name: "references keep the name from before an alias", File: "snapshot.go",
+		Name: "references keep the name from before an alias", File: "snapshot/snapshot.go",
 		Old: `s.renames[d.From] = d.To`, New: ``,
 	},
 	{
@@ -143,8 +143,8 @@ var mutants = []mutanttest.Mutant{
 		Old: `return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq`, New: `return a != nil`,
 	},
 	{
-		Name: "what waits for a person is lost when the run is put away", File: "suspend.go",
-		Old: `Pending: r.snap.unfinished(), Aliases`, New: `Aliases`,
+		Name: "what waits for a person is lost when the run is put away", File: "snapshot/stored.go",
+		Old: `Pending: s.Pending(), Aliases`, New: `Aliases`,
 	},
 	{
 		Name: "a target comes to depend on what still depends on it", File: "targets.go",

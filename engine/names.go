@@ -7,14 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strconv"
-	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
-
-// The functions of this file are total: whatever a program, a person or a file has written as a URN or a type, none of
-// them panics. The SDK's own do, so the core takes URNs apart here and nowhere else.
 
 // rootType is the type of the stack's own resource.
 const rootType tokens.Type = "pulumi:pulumi:Stack"
@@ -26,57 +23,10 @@ func (r *Run) urnOf(g Registration) urn.URN {
 
 // parentType is what the URNs of a resource's children begin their type with; empty for the stack and for no parent.
 func parentType(parent urn.URN) tokens.Type {
-	if t := qualifiedType(parent); t != rootType {
+	if t := snapshot.QualifiedType(parent); t != rootType {
 		return t
 	}
 	return ""
-}
-
-// qualifiedType is the type of a URN with those of its parents; empty if the URN is not valid.
-func qualifiedType(u urn.URN) tokens.Type {
-	if !u.IsValid() {
-		return ""
-	}
-	return u.QualifiedType()
-}
-
-// typeOf is the type of a URN; empty if the URN is not valid.
-func typeOf(u urn.URN) tokens.Type {
-	if !u.IsValid() {
-		return ""
-	}
-	return u.Type()
-}
-
-// NameOf is the name in a URN; the whole text if it is not a valid URN.
-func NameOf(u urn.URN) string {
-	if !u.IsValid() {
-		return string(u)
-	}
-	return u.Name()
-}
-
-// hasType reports whether a URN is one of a resource of a type. It is asked this way round because a type may contain
-// what separates the parts of a URN: "pkg::Name" has an empty module.
-func hasType(u urn.URN, t tokens.Type) bool {
-	parts := strings.SplitN(string(u), urn.NameDelimiter, 3) // urn:pulumi:STACK, PROJECT, the rest
-	if len(parts) < 3 || t == "" {
-		return false
-	}
-	rest, own := parts[2], string(t)+urn.NameDelimiter
-	return strings.HasPrefix(rest, own) || strings.Contains(rest, urn.TypeDelimiter+own)
-}
-
-// IsProvider reports whether a type is that of a provider resource.
-func IsProvider(t tokens.Type) bool { return strings.HasPrefix(string(t), providerTypes) }
-
-// providerTypes is how the types of provider resources begin; the package follows.
-const providerTypes = "pulumi:providers:"
-
-// packageOf is the package of a type: what comes before its first colon.
-func packageOf(t tokens.Type) string {
-	pkg, _, _ := strings.Cut(string(t), ":")
-	return pkg
 }
 
 // seed returns the randomness from which a resource's physical name is made. It is the same in every attempt at one
@@ -106,7 +56,7 @@ func (r *Run) seed(u urn.URN) []byte {
 // rename changes them.
 func SeedOf(identity []byte, u urn.URN, generation int) []byte {
 	sum := hmac.New(sha256.New, identity)
-	_, _ = sum.Write([]byte("seed\x00" + string(qualifiedType(u)) + "\x00" + NameOf(u) + "\x00" +
+	_, _ = sum.Write([]byte("seed\x00" + string(snapshot.QualifiedType(u)) + "\x00" + snapshot.NameOf(u) + "\x00" +
 		strconv.Itoa(generation)))
 	return sum.Sum(nil)
 }
@@ -131,7 +81,7 @@ func (r *Run) generation(u urn.URN) int {
 
 // Label stands for a resource in Goal.Generations: a digest of its URN without the names of stack and project.
 func Label(u urn.URN) string {
-	sum := sha256.Sum256([]byte(string(qualifiedType(u)) + "\x00" + NameOf(u)))
+	sum := sha256.Sum256([]byte(string(snapshot.QualifiedType(u)) + "\x00" + snapshot.NameOf(u)))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 

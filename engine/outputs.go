@@ -110,9 +110,9 @@ func (r *Run) setOutputs(e *entry, outputs Bag) {
 		return
 	}
 	shown := Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type}
-	// Even if the step has removed the old state: its slot keeps it.
-	if slot := r.snap.slot(e.Old); slot != nil {
-		old := slot.State // a copy: with the outputs before
+	// Even if the step has removed the old state.
+	if was := r.snap.Was(e.Old); was != nil {
+		old := *was // a copy: with the outputs before
 		shown.Old = &old
 	}
 	if !state.Outputs.Same(outputs) {

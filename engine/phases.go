@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/deployctl/deployctl/engine/snapshot"
+)
 
 // phase is where an update stands. Its number stands in suspended runs.
 //
@@ -125,11 +129,11 @@ func (r *Run) end() {
 	if r.goal.DryRun {
 		return
 	}
-	if len(r.snap.renames) > 0 {
+	if r.snap.HasRenames() {
 		r.renameUnregistered()
 	}
 	states, _ := r.snap.States()
-	if err := Verify(states); err != nil {
+	if err := snapshot.Verify(states); err != nil {
 		r.Integrity = err.Error()
 		r.noteError(integrityMessage(err.Error()))
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -221,10 +222,10 @@ func (r *Run) commit(e *entry) bool {
 func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 	for _, f := range failures {
 		if f.Property == "" {
-			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, NameOf(e.URN), f.Reason)
+			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, snapshot.NameOf(e.URN), f.Reason)
 			continue
 		}
-		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, NameOf(e.URN),
+		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, snapshot.NameOf(e.URN),
 			f.Property,
 			f.Reason)
 	}

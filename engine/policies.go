@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -104,14 +105,14 @@ func (r *Run) showAnalysis(u urn.URN, a *Analysis) string {
 		}
 	}
 	for i := range a.Remediations {
-		r.emit(Emit{Kind: EmitRemediation, URN: u, Type: typeOf(u), Remediation: &a.Remediations[i]})
+		r.emit(Emit{Kind: EmitRemediation, URN: u, Type: snapshot.TypeOf(u), Remediation: &a.Remediations[i]})
 	}
 	for i := range a.Violations {
 		of := u
 		if named := a.Violations[i].URN; named != "" && r.snap.Live(named) != nil {
 			of = named
 		}
-		r.emit(Emit{Kind: EmitViolation, URN: of, Type: typeOf(of), Violation: &a.Violations[i]})
+		r.emit(Emit{Kind: EmitViolation, URN: of, Type: snapshot.TypeOf(of), Violation: &a.Violations[i]})
 	}
 	v := a.Mandatory()
 	if v == nil {
@@ -140,7 +141,7 @@ func (r *Run) analyzeStack() bool {
 		if s.Delete || s.PendingReplacement {
 			continue
 		}
-		c.States = append(c.States, r.stored(slot{State: s}).State)
+		c.States = append(c.States, r.saved(s))
 		if e := r.byURN[s.URN]; e != nil && e.Reg.DeleteBeforeReplace != nil {
 			c.DeleteBeforeReplace[s.URN] = *e.Reg.DeleteBeforeReplace
 		}
@@ -149,6 +150,15 @@ func (r *Run) analyzeStack() bool {
 	c.Op = r.StackAnalysis
 	r.ready.Start = append(r.ready.Start, c)
 	return true
+}
+
+// saved returns a state as a command has it that may have all of them: with references to the values that are saved. A
+// preview saves nothing.
+func (r *Run) saved(s State) State {
+	if r.goal.DryRun {
+		return s
+	}
+	return s.Saved()
 }
 
 // stackAnalyzed shows what the policy packs found out about the stack. Nothing is undone: what the update did is

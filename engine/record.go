@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -10,7 +11,7 @@ import (
 // old inputs, as in Pulumi: the resource does not have the new ones, so the next update must find a difference. What
 // the resource referred to until now stays in this update, too, also if the program does not register it any more.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
-	e.New.learn(ev)
+	learn(&e.New, ev)
 	if old := r.snap.Get(e.Old); ev.Outcome == OutcomePartial && old != nil {
 		r.markKept(old.References())
 		if e.Kind == StepUpdate {
@@ -38,7 +39,7 @@ func (e *entry) stamp(at string) {
 // learn puts what a step found into a state. An id and inputs that the step did not report stay as they were; outputs,
 // initialisation errors and RefreshBeforeUpdate are always those of the last step, so that a step which succeeds clears
 // the errors of the one before.
-func (s *State) learn(ev StepFinished) {
+func learn(s *State, ev StepFinished) {
 	if ev.ID != "" {
 		s.ID = ev.ID
 	}
@@ -54,7 +55,7 @@ func (s *State) learn(ev StepFinished) {
 // The new state goes to the end of the new list: everything that it refers to was recorded before. A copy stays where
 // it is, so a state that depended on the old one may now stand before the new one: moveDependents mends that.
 func (r *Run) record(e *entry, op int) {
-	e.New.Key = OpKey(op)
+	e.New.Key = snapshot.OpKey(op)
 	next := e.New
 	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
 		// The next create of the URN makes another resource, so it must get another seed, and with it another name.
@@ -66,15 +67,15 @@ func (r *Run) record(e *entry, op int) {
 		put.Next = r.generation(e.URN)
 	}
 	for _, from := range e.New.Aliases {
-		if r.snap.current(from) != e.URN {
+		if r.snap.Current(from) != e.URN {
 			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
 		}
 	}
 	old := r.snap.Get(e.Old)
-	from := len(r.snap.news)
+	from := r.snap.NewLen()
 	if old != nil {
-		if i := r.snap.place[old.Key]; i < 0 {
-			from = -1 - i
+		if i, moved := r.snap.InNew(old.Key); moved {
+			from = i
 		}
 		if e.replaces() {
 			r.mark(e.URN).Replaced = true
@@ -90,7 +91,7 @@ func (r *Run) record(e *entry, op int) {
 			put.Removes = []Key{old.Key}
 		}
 	}
-	end := len(r.snap.news)
+	end := r.snap.NewLen()
 	r.change(put)
 	r.moveDependents(e.URN, from, end)
 }
@@ -115,12 +116,11 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 	var needed map[Key]bool // to stay where it is; known when the first state moves
 	circle := false
 	for i := from; i < end; i++ {
-		at := &r.snap.news[i]
-		if at.Gone {
+		state, there := r.snap.NewAt(i)
+		if !there {
 			continue
 		}
-		state := at.State
-		must := r.snap.stranded(state) || !state.Delete && slices.ContainsFunc(state.References(), depends)
+		must := r.snap.Stranded(state) || !state.Delete && slices.ContainsFunc(state.References(), depends)
 		if !must && (r.recorded(&state) || !uses(&state)) {
 			continue
 		}
@@ -133,7 +133,7 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 		}
 		if state.Delete {
 			copies[state.Key] = true
-			r.snap.ancestors(state, needed)
+			r.snap.Ancestors(state, needed)
 		} else {
 			moved[r.current(state.URN)] = true
 		}
@@ -148,41 +148,21 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 // it was recorded before. At the end of the list there is no state.
 func (r *Run) leftBefore(place int) map[Key]bool {
 	left := map[Key]bool{}
-	if r.restricted() && place < len(r.snap.news) {
-		r.snap.ancestors(r.snap.news[place].State, left)
+	if r.restricted() && place < r.snap.NewLen() {
+		state, _ := r.snap.NewAt(place)
+		r.snap.Ancestors(state, left)
 	}
 	return left
-}
-
-// ancestors adds the live states of the new list to which a state refers, however far.
-func (s *Snapshot) ancestors(state State, to map[Key]bool) {
-	wanted := map[urn.URN]bool{}
-	want := func(state State) {
-		for _, u := range state.References() {
-			wanted[u] = true
-		}
-	}
-	want(s.renamed(state))
-	for i := range s.news {
-		at := &s.news[len(s.news)-1-i]
-		if at.Gone || at.State.Delete {
-			continue
-		}
-		if other := s.renamed(at.State); wanted[other.URN] {
-			to[other.Key] = true
-			want(other)
-		}
-	}
 }
 
 // moveStranded moves the states that referred to a removed copy, and to nothing else before them, behind what took its
 // place. Only a restricted update leaves such states: copies that wait for their deletion and are no targets.
 func (r *Run) moveStranded(removed Key) {
-	i := r.snap.place[removed]
-	if !r.restricted() || i >= 0 { // what took the place of a base state precedes the base
+	i, moved := r.snap.InNew(removed)
+	if !r.restricted() || !moved { // what took the place of a base state precedes the base
 		return
 	}
-	r.moveDependents("", -i, len(r.snap.news))
+	r.moveDependents("", i+1, r.snap.NewLen())
 }
 
 // replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
@@ -229,7 +209,7 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 // stored exactly as it is only moves to the new list, which costs no write of its own. One that an earlier epoch put
 // into the new list is recorded again, at the end of it.
 func (r *Run) keepValues(e *entry, old *State, op int) {
-	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
+	if i, ok := r.snap.InBase(old.Key); ok && unchanged(*old, e.New) {
 		e.New = *old
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 	} else {
@@ -259,5 +239,5 @@ func (r *Run) emitSame(op int, e *entry, old *State) {
 // moved is not worth a write.
 func unchanged(old, now State) bool {
 	now.Key, now.Rest, now.SourcePosition = old.Key, old.Rest, old.SourcePosition
-	return equalStates(old, now)
+	return snapshot.Equal(old, now)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -22,11 +23,11 @@ func (r *Run) startRefreshes(every bool) {
 			return
 		}
 		switch {
-		case s.PendingReplacement || s.isView():
+		case s.PendingReplacement || s.IsView():
 			return
 		case r.refreshesAlong() && r.byURN[r.current(s.URN)] != nil: // its entry has read it
 			return
-		case !s.Custom || IsProvider(s.Type): // there is nothing to read
+		case !s.Custom || snapshot.IsProvider(s.Type): // there is nothing to read
 			r.countRefresh(StepSame, s.URN)
 			return
 		}
@@ -90,7 +91,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	if ev.Inputs != nil {
 		next.Inputs = *ev.Inputs
 	}
-	if !equalStates(*state, next) {
+	if !snapshot.Equal(*state, next) {
 		// Modified is the time of a change to the resource; that its health was learnt is none.
 		if ev.At != "" && !(state.Inputs.Same(next.Inputs) && state.Outputs.Same(next.Outputs)) {
 			next.Modified = ev.At
@@ -147,7 +148,7 @@ func (r *Run) removeLost() {
 // of what it names precedes it. A parent that has left is replaced by the one above it, if above says which that is.
 func (r *Run) dropReferences(above map[urn.URN]urn.URN) {
 	earlier := map[urn.URN]bool{"": true}
-	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
+	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.Current(u)] }
 	var repaired []State
 	r.snap.All(func(s *State) {
 		// Collected first: a visitor must not change the snapshot.
@@ -156,7 +157,7 @@ func (r *Run) dropReferences(above map[urn.URN]urn.URN) {
 			for next.Parent != "" && gone(next.Parent) {
 				next.Parent = above[r.current(next.Parent)]
 			}
-			repaired = append(repaired, next.without(gone))
+			repaired = append(repaired, next.Without(gone))
 		}
 		earlier[s.URN] = true
 	})

@@ -211,7 +211,7 @@ func (r *Run) keptAliases(old *State, e *entry) (kept []urn.URN) {
 	}
 	children := r.storedChildren(e.URN)
 	for _, a := range old.Aliases {
-		if (len(r.snap.copies[a]) > 0 || anyFollows(children, a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
+		if (len(r.snap.Copies(a)) > 0 || anyFollows(children, a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
 			kept = append(kept, a)
 		}
 	}
@@ -230,7 +230,7 @@ func (r *Run) isLive(u urn.URN, k Key) bool {
 func (r *Run) repeatAnswer(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
 	e.Old, e.New, e.Kind = f.Key, *state, f.Kind
-	if len(state.Aliases) > 0 && r.snap.current(state.Aliases[0]) == e.URN { // renamed in this update
+	if len(state.Aliases) > 0 && r.snap.Current(state.Aliases[0]) == e.URN { // renamed in this update
 		r.claim(e.URN, state.Aliases[0])
 	}
 	r.finish(e, r.success(e, f.Stables))

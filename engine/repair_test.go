@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 func TestASnapshotIsRepairedByOrderAndByLeavingOutWhatIsNotThere(t *testing.T) {
@@ -41,8 +42,8 @@ func TestASnapshotIsRepairedByOrderAndByLeavingOutWhatIsNotThere(t *testing.T) {
 		"two that refer to each other":      {states("a [on=b]", "b [on=a]"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := engine.Repair(c.broken)
-			err := engine.Verify(got)
+			got := snapshot.Repair(c.broken)
+			err := snapshot.Verify(got)
 			if (err == nil) != (c.want != "") {
 				t.Fatal(err)
 			}

@@ -110,7 +110,7 @@ func (r *Run) waitsFor(e *entry) (on *entry) {
 				on = other
 				return true
 			}
-			if next, ok := r.snap.live[u]; ok && depends(next) {
+			if next, ok := r.snap.LiveKey(u); ok && depends(next) {
 				return true
 			}
 		}

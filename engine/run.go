@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -16,7 +17,7 @@ import (
 // runnable or free spare a search through all entries and deletions after each event.
 type Run struct {
 	goal Goal
-	snap *Snapshot
+	snap *snapshot.Snapshot
 	memory
 
 	snippets bool // an up of a stack that has resources of snippets, see snippets.go
@@ -47,7 +48,7 @@ type Run struct {
 // at all has ended when New returns: its diagnostics are in the first Ready, and Result says why it failed.
 func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	r := &Run{
-		snap: NewSnapshot(base, pending),
+		snap: snapshot.New(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Changes: map[string]int{},
 			marks: map[urn.URN]*mark{},
@@ -70,14 +71,14 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 func (r *Run) setGoal(goal Goal) {
 	goal.Parallel = max(goal.Parallel, 1)
 	r.goal = goal
-	r.snippets = goal.Kind == KindUp && slices.ContainsFunc(r.snap.base, func(at slot) bool {
-		return at.State.Snippet != ""
-	})
+	r.snippets = false
 	r.targets, r.excluded, r.replaced = compile(goal.Targets), compile(goal.Excludes), compile(goal.Replace)
 	r.takeover = compile(goal.Adopt)
 	r.had = map[urn.URN]bool{}
-	for _, at := range r.snap.base {
-		r.had[at.State.URN] = r.had[at.State.URN] || !at.State.External
+	for i := range r.snap.BaseLen() {
+		s := r.snap.BaseAt(i)
+		r.had[s.URN] = r.had[s.URN] || !s.External
+		r.snippets = r.snippets || goal.Kind == KindUp && s.Snippet != ""
 	}
 }
 
@@ -85,7 +86,7 @@ func (r *Run) setGoal(goal Goal) {
 // update may start. An unknown kind is refused because what a kind does not declare would be deleted. A state that
 // breaks an invariant is refused because every decision relies on them, above all on the order.
 func (r *Run) accept(base []State, pending []PendingOperation) bool {
-	switch err := errors.Join(Verify(base), VerifyPending(pending)); {
+	switch err := errors.Join(snapshot.Verify(base), snapshot.VerifyPending(pending)); {
 	case !r.goal.Kind.known():
 		r.unsupported(fmt.Sprintf("the update kind %q", r.goal.Kind))
 		return false
@@ -215,7 +216,7 @@ func (r *Run) change(d Delta) {
 		}
 	}
 	if d.State != nil && r.Broken == "" && !r.goal.DryRun { // a preview's states have no ids
-		r.Broken = r.snap.flaw(d.State.Key)
+		r.Broken = r.snap.Flaw(d.State.Key)
 	}
 	if n := len(r.ready.Changes); n > 0 && d.Kind == DeltaKeep {
 		if last := &r.ready.Changes[n-1]; last.Kind == DeltaKeep && last.First+last.Count == d.First {

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+import (
+	"github.com/deployctl/deployctl/engine/snapshot"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
 
 // A refresh or a destroy may run the program, as Pulumi's --run-program does, so that providers get the configuration
 // that it computes now:
@@ -18,7 +21,7 @@ func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
 	if r.goal.Kind == KindUp || r.adopts() {
 		return false
 	}
-	custom := e.New.Custom && !e.Read && !IsProvider(e.New.Type)
+	custom := e.New.Custom && !e.Read && !snapshot.IsProvider(e.New.Type)
 	leftOut := r.skippedReference(e) != ""
 	stored := old != nil && !old.PendingReplacement
 	switch {
@@ -79,7 +82,7 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 		r.done(e, nil)
 	default:
 		if r.skippedReference(e) != "" {
-			e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
+			e.New = e.New.Without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
 		}
 		e.New.ID, e.New.Outputs, e.New.InitErrors = state.ID, state.Outputs, state.InitErrors
 		e.New.Inputs, e.New.RefreshBeforeUpdate, e.New.Modified = state.Inputs, state.RefreshBeforeUpdate, state.Modified
@@ -91,7 +94,7 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 // withoutOwner reports whether the update leaves out the parent or the provider that an entry's registration names: its
 // state then keeps those that it has, and with them all else.
 func (r *Run) withoutOwner(e *entry) bool {
-	provider, _ := SplitReference(e.Reg.Provider)
+	provider, _ := snapshot.SplitReference(e.Reg.Provider)
 	return r.marked(e.Reg.Parent).LeftOut || r.marked(provider).LeftOut
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -52,7 +53,7 @@ func (r *Run) selected(e *entry) bool {
 }
 
 // alwaysSelected reports that an entry takes part in every update.
-func alwaysSelected(e *entry) bool { return IsProvider(e.New.Type) || e.New.Type == rootType }
+func alwaysSelected(e *entry) bool { return snapshot.IsProvider(e.New.Type) || e.New.Type == rootType }
 
 // isNamed reports whether an entry is named. markNamed must have run for what the entry refers to: the marks make it
 // transitive.

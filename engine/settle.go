@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -38,10 +39,10 @@ func (r *Run) settlePending() {
 			r.diagnose("warning", p.State.URN, "an earlier update ended while it was %s %s", p.Kind, p.State.URN)
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
-		case slices.ContainsFunc(pending[i+1:], p.repeated):
+		case slices.ContainsFunc(pending[i+1:], p.RepeatedBy):
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
-		case IsProvider(p.State.Type) && !p.Done: // nothing was made; who registers it again has it configured
+		case snapshot.IsProvider(p.State.Type) && !p.Done: // nothing was made; who registers it again has it configured
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
 		}
@@ -61,7 +62,7 @@ func (r *Run) settlePending() {
 			Provider: r.providerFor(&state), Check: true, // what was begun may not have been checked
 		}
 		if p.Done {
-			r.pendingSettled(op, p.answer())
+			r.pendingSettled(op, answerOf(p))
 			continue
 		}
 		r.Ops[op.Op] = op
@@ -82,22 +83,17 @@ func (r *Run) settle(op *operation) {
 	r.ready.Start = append(r.ready.Start, s)
 }
 
-// repeated reports that another operation is the same create, begun again.
-func (p PendingOperation) repeated(by PendingOperation) bool {
-	return p.Kind == by.Kind && p.State.URN == by.State.URN && len(p.Seed) > 0 && slices.Equal(p.Seed, by.Seed)
-}
-
 // Answered returns a pending create whose answer is known although it could not be recorded as usual: its state holds
 // what was created, and settling it asks no provider.
-func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
-	p.State.learn(ev)
+func Answered(p PendingOperation, ev StepFinished) PendingOperation {
+	learn(&p.State, ev)
 	p.State.Created, p.State.Modified = ev.At, ev.At
 	p.Done = true
 	return p
 }
 
-// answer returns what Answered was given.
-func (p PendingOperation) answer() StepFinished {
+// answerOf returns what Answered was given.
+func answerOf(p PendingOperation) StepFinished {
 	return StepFinished{
 		Outcome: OutcomeDone, ID: p.State.ID, Outputs: p.State.Outputs, InitErrors: p.State.InitErrors,
 		RefreshBeforeUpdate: p.State.RefreshBeforeUpdate, At: p.State.Created,
@@ -125,7 +121,7 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 			return
 		}
 		// What it refers to may be gone since.
-		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
+		e.New = e.New.Without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
 		r.keepReferences(e.New)
 		r.applyResult(e, ev)
 		r.record(e, op.Op)
@@ -196,7 +192,7 @@ func (r *Run) recordReason(op *operation) {
 	if op.For == forPending {
 		id = op.Pending
 	}
-	for _, p := range r.snap.pending {
+	for _, p := range r.snap.Pending() {
 		if p.Op == id && p.Reason != op.Reason {
 			p.Reason = op.Reason
 			r.change(Delta{Kind: DeltaBegin, Op: id, Pending: &p})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // A step that calls a provider passes through these places:
@@ -56,7 +58,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		step.IgnoreChanges = e.Reg.IgnoreChanges
 	}
 	// The core assigns the ids of providers, so a step that is repeated makes no other id.
-	if IsProvider(e.New.Type) && slices.Contains([]StepKind{StepCreate, StepCreateReplacement}, e.Kind) {
+	if snapshot.IsProvider(e.New.Type) && slices.Contains([]StepKind{StepCreate, StepCreateReplacement}, e.Kind) {
 		e.New.ID = ProviderID(e.Seed)
 	}
 	// The step has a copy, so that a repetition sends what the first attempt sent.
@@ -76,7 +78,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 // previewID returns the id that a step of a preview makes. No create of a preview is without a plan: plan makes a
 // direct step only outside previews.
 func (e *entry) previewID() string {
-	if e.Kind == StepUpdate || IsProvider(e.New.Type) {
+	if e.Kind == StepUpdate || snapshot.IsProvider(e.New.Type) {
 		return e.New.ID
 	}
 	return e.Plan.PreviewID
@@ -234,7 +236,7 @@ func (ev StepFinished) why() string {
 // complete hands a final outcome to the purpose of its operation. The pending operation ends after what it made is
 // stored, in this order: between the two the snapshot holds both, never neither.
 func (r *Run) complete(op *operation, ev StepFinished) {
-	if r.snap.isPending(op.Op) && op.For != forPending {
+	if r.snap.IsPending(op.Op) && op.For != forPending {
 		defer func() { r.change(Delta{Kind: DeltaEnd, Op: op.Op}) }()
 	}
 	switch op.For {

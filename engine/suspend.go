@@ -4,19 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // suspended is the stored form of a Run: its memory, and how its snapshot differs from the base. Builds of one revision
 // resume each other's runs, so the names of its fields and of those below stay; a field may be added if its zero value
 // means what was true before.
 type suspended struct {
-	Memory  storedMemory       `json:"memory"`
-	Base    []slot             `json:"base,omitempty"` // base states that were changed where they stand
-	Gone    []run              `json:"gone,omitempty"` // base states that are gone or kept, run-length packed
-	News    []slot             `json:"news,omitempty"`
-	Pending []PendingOperation `json:"pending,omitempty"`
-	Aliases []Delta            `json:"aliases,omitempty"`
-	Out     []heldOutput       `json:"out,omitempty"`
+	Memory storedMemory `json:"memory"`
+	snapshot.Stored
+	Out []heldOutput `json:"out,omitempty"`
 }
 
 // storedMemory is memory in its stored form, in which marks are maps.
@@ -32,9 +30,6 @@ type heldOutput struct {
 	Emit  *Emit  `json:"emit,omitempty"`
 }
 
-// run is a stretch of base indexes.
-type run struct{ First, Count int }
-
 // Suspend returns the stored form of a run, from which Resume continues over the same base. Take the changes and make
 // them durable before: the stored form refers to values where they were saved, and changes that were not taken are
 // lost. It fails while a command is in flight. Whatever can be derived is not stored.
@@ -47,24 +42,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	}
 	r.Deletions = r.openDeletions()
 	out := suspended{
-		Memory:  storedMemory{r.lightMemory(), storeMarks(r.marks)},
-		Pending: r.snap.unfinished(), Aliases: r.snap.aliases,
-	}
-	for i := range r.snap.base {
-		at := &r.snap.base[i]
-		switch n := len(out.Gone); {
-		case !at.Gone:
-			if at.Changed {
-				out.Base = append(out.Base, r.stored(*at))
-			}
-		case n > 0 && out.Gone[n-1].First+out.Gone[n-1].Count == i:
-			out.Gone[n-1].Count++
-		default:
-			out.Gone = append(out.Gone, run{i, 1})
-		}
-	}
-	for _, at := range r.snap.news {
-		out.News = append(out.News, r.stored(at))
+		Memory: storedMemory{r.lightMemory(), storeMarks(r.marks)}, Stored: r.snap.Store(!r.goal.DryRun),
 	}
 	for i := range r.ready.Replies {
 		out.Out = append(out.Out, heldOutput{Reply: &r.ready.Replies[i]})
@@ -87,12 +65,12 @@ func (r *Run) lightMemory() memory {
 			light := *e
 			light.Plan, light.Ahead, light.Seed, light.Members = nil, nil, nil, nil
 			if light.Reg.Bound == nil { // otherwise it may be reconciled again without what was bound
-				light.Reg.Inputs = e.Reg.Inputs.light()
+				light.Reg.Inputs = e.Reg.Inputs.Light()
 			}
-			light.Reg.Trigger = e.Reg.Trigger.light()
-			light.New.Inputs, light.New.Outputs = e.New.Inputs.light(), e.New.Outputs.light()
-			light.New.Trigger = e.New.Trigger.light()
-			light.Reg.Extension, light.New.Extension = e.Reg.Extension.light(), e.New.Extension.light()
+			light.Reg.Trigger = e.Reg.Trigger.Light()
+			light.New.Inputs, light.New.Outputs = e.New.Inputs.Light(), e.New.Outputs.Light()
+			light.New.Trigger = e.New.Trigger.Light()
+			light.Reg.Extension, light.New.Extension = e.Reg.Extension.Light(), e.New.Extension.Light()
 			e = &light
 		}
 		m.Entries[i] = e
@@ -100,58 +78,16 @@ func (r *Run) lightMemory() memory {
 	return m
 }
 
-// light is the bag without its inline value. It can be compared, but it can be decoded only if it has a Ref.
-func (b Bag) light() Bag { return Bag{Digest: b.Digest, Ref: b.Ref} }
-
-// stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
-// operation to be found under, and is carried as it is; so is what a preview made, which saves nothing.
-//
-// It works on its copy of the slot, whose bags it replaces; the snapshot keeps its values.
-func (r *Run) stored(at slot) slot {
-	if _, made := at.State.Key.Op(); !made || r.goal.DryRun {
-		return at
-	}
-	for _, part := range Parts {
-		if bag := at.State.Bag(part); bag.Inline != nil {
-			bag.Inline, bag.Ref = nil, at.State.Key.Ref(part)
-		}
-	}
-	return at
-}
-
 // Resume continues a run that was suspended. Base and pending are those that New was given. What Ready had not returned
-// comes with the next Ready.
-//
-// The snapshot is rebuilt in an order of its own. What is gone leaves the base first, because a base state that was
-// kept has the same key in the new list. The new list is rebuilt slot by slot, with those that are gone, so that
-// positions are what they were. Renames come last, and their order is that in which they happened. derive and relink
-// run at the end, since they read what was restored.
+// comes with the next Ready. derive and relink run at the end, since they read what was restored.
 func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMessage) (*Run, error) {
 	var s suspended
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("a suspended run cannot be read: %w", err)
 	}
-	r := &Run{snap: NewSnapshot(base, pending), memory: s.Memory.memory}
+	r := &Run{snap: snapshot.Restore(base, pending, s.Stored), memory: s.Memory.memory}
 	s.Memory.load(r)
 	r.setGoal(goal) // as in New, which gets the same
-	for _, g := range s.Gone {
-		for i := g.First; i < g.First+g.Count; i++ {
-			r.snap.remove(BaseKey(i))
-		}
-	}
-	for _, at := range s.Base {
-		r.snap.set(at.State)
-	}
-	for _, at := range s.News {
-		r.snap.put(at.State)
-		if at.Gone {
-			r.snap.remove(at.State.Key)
-		}
-	}
-	r.snap.pending = slices.Clone(s.Pending)
-	for _, d := range s.Aliases {
-		r.snap.Apply(d)
-	}
 	for _, c := range s.Out {
 		switch {
 		case c.Reply != nil:

@@ -57,7 +57,7 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	var copies []Key
 	for _, k := range r.dependents(e.Old) {
 		s := r.snap.Get(k)
-		if !s.Delete || s.isView() || r.deletionOf[k] != nil {
+		if !s.Delete || s.IsView() || r.deletionOf[k] != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return names[u] || names[r.current(u)] }) {
@@ -74,11 +74,11 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 func (r *Run) usersOfCopies() map[Key][]Key {
 	users := map[Key][]Key{}
 	r.snap.All(func(s *State) {
-		if s.isView() || r.recorded(s) {
+		if s.IsView() || r.recorded(s) {
 			return
 		}
 		for _, k := range r.needs(s.Key) {
-			if r.snap.Get(k).Delete && r.snap.position(k) < r.snap.position(s.Key) {
+			if r.snap.Get(k).Delete && r.snap.Position(k) < r.snap.Position(s.Key) {
 				users[k] = append(users[k], s.Key)
 			}
 		}

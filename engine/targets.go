@@ -101,11 +101,11 @@ type keeping struct {
 func (k *keeping) references(s State) {
 	snap := k.r.snap
 	for _, u := range s.References() {
-		key, ok := snap.live[u]
-		moved := func(key Key) bool { return snap.place[key] < 0 || k.seen[key] }
+		key, ok := snap.LiveKey(u)
+		moved := func(key Key) bool { _, is := snap.InNew(key); return is || k.seen[key] }
 		// It is what took the place of a copy that a state of today means by the former name.
-		now, renamed := snap.live[snap.current(u)]
-		switch copies := snap.copies[u]; {
+		now, renamed := snap.LiveKey(snap.Current(u))
+		switch copies := snap.Copies(u); {
 		case ok && moved(key) || renamed && moved(now) && !s.Delete:
 			continue
 		case ok:
@@ -117,7 +117,7 @@ func (k *keeping) references(s State) {
 		}
 		k.state(key)
 	}
-	if p := snap.provider(s.Provider); p != nil {
+	if p := snap.Provider(s.Provider); p != nil {
 		k.state(p.Key)
 	}
 }
@@ -125,14 +125,14 @@ func (k *keeping) references(s State) {
 // state moves a state behind its references and the copies that it may use (see usersOfCopies), unless it stands in the
 // new list already.
 func (k *keeping) state(key Key) {
-	i := k.r.snap.place[key]
-	if i < 0 || k.seen[key] {
+	i, stays := k.r.snap.InBase(key)
+	if !stays || k.seen[key] {
 		return
 	}
 	k.seen[key] = true
 	k.references(*k.r.snap.Get(key))
 	for _, used := range k.r.needs(key) {
-		if k.r.snap.Get(used).Delete && k.r.snap.place[used] < i {
+		if at, inBase := k.r.snap.InBase(used); k.r.snap.Get(used).Delete && inBase && at < i {
 			k.state(used)
 		}
 	}
@@ -173,7 +173,7 @@ func (r *Run) circularReference(e *entry) urn.URN {
 			return false
 		}
 		seen[u] = true
-		now := r.snap.renamed(*state)
+		now := r.snap.Renamed(*state)
 		return state.Key == e.Old || slices.ContainsFunc(now.References(), leads)
 	}
 	for _, u := range e.Reg.references() {
@@ -194,7 +194,7 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	}
 	manages := map[Key]bool{}
 	r.snap.All(func(s *State) {
-		if p := r.snap.provider(s.Provider); p != nil && p.Delete && !dying[s.Key] {
+		if p := r.snap.Provider(s.Provider); p != nil && p.Delete && !dying[s.Key] {
 			manages[p.Key] = true
 		}
 	})
@@ -206,8 +206,8 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 // one that replaced it. Whoever depends on a component depends on what stands below it, too, if that was made before.
 func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
 	parents, components := map[urn.URN]urn.URN{}, map[urn.URN]bool{}
-	for i := range r.snap.base {
-		s := &r.snap.base[i].State
+	for i := range r.snap.BaseLen() {
+		s := r.snap.BaseAt(i)
 		parents[s.URN], components[s.URN] = s.Parent, !s.Custom
 	}
 	stays, whole := map[urn.URN]bool{}, map[urn.URN]bool{}
@@ -219,12 +219,12 @@ func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
 		}
 		return false
 	}
-	for i := range slices.Backward(r.snap.base) {
-		s := &r.snap.base[i].State
+	for i := r.snap.BaseLen() - 1; i >= 0; i-- {
+		s := r.snap.BaseAt(i)
 		if isBelowWhole(s.Parent) {
 			stays[s.URN], stays[r.current(s.URN)] = true, true
 		}
-		if lost := len(r.snap.copies[r.current(s.URN)]) == 0; lost || r.mayChange(s) && !stays[s.URN] {
+		if lost := len(r.snap.Copies(r.current(s.URN))) == 0; lost || r.mayChange(s) && !stays[s.URN] {
 			continue
 		}
 		for _, u := range s.References() {
@@ -248,9 +248,9 @@ func (r *Run) refuseUndeclaredDependents() bool {
 	}
 	refused := false
 	depends := map[urn.URN]bool{}
-	for i := range r.snap.base {
-		s := &r.snap.base[i].State
-		if s.isView() {
+	for i := range r.snap.BaseLen() {
+		s := r.snap.BaseAt(i)
+		if s.IsView() {
 			continue
 		}
 		named := r.names(s.URN) || r.names(r.current(s.URN))
@@ -296,7 +296,7 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	}
 	needed := false
 	r.snap.All(func(s *State) {
-		if byKey[s.Key] || s.isView() {
+		if byKey[s.Key] || s.IsView() {
 			return
 		}
 		for _, u := range s.References() {

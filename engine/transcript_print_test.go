@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // command prints a command, and keeps it open if it wants an answer.
@@ -166,7 +167,7 @@ func values(b engine.Bag) string {
 }
 
 func reference(ref string) string {
-	u, i := engine.SplitReference(ref)
+	u, i := snapshot.SplitReference(ref)
 	return short(u) + "@" + id(i)
 }
 

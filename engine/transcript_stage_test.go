@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // stage is where a transcript is played: a driver of the core that does what the lines say, and holds the core to its
@@ -25,9 +26,9 @@ type stage struct {
 
 	run        *engine.Run
 	epoch, seq int
-	open       []engine.Command // issued and not answered
-	replayed   *engine.Snapshot // the base with the deltas applied
-	pre        map[int]bool     // operations that were shown to begin
+	open       []engine.Command   // issued and not answered
+	replayed   *snapshot.Snapshot // the base with the deltas applied
+	pre        map[int]bool       // operations that were shown to begin
 	ended      bool
 	out        *strings.Builder
 }
@@ -76,7 +77,7 @@ func (w *stage) store(rest string) error {
 			s.ID = ""
 		}
 		w.pending = append(w.pending, engine.PendingOperation{
-			Kind: kind, State: s, Seed: []byte("seed of " + it.name), Done: identified && !engine.IsProvider(s.Type),
+			Kind: kind, State: s, Seed: []byte("seed of " + it.name), Done: identified && !snapshot.IsProvider(s.Type),
 		})
 		return err
 	}
@@ -165,7 +166,7 @@ func (w *stage) begin(rest string) error {
 	}
 	w.open, w.pre, w.epoch, w.ended = nil, map[int]bool{}, 0, false
 	w.run = engine.New(w.goal, w.base, w.pending)
-	w.replayed = engine.NewSnapshot(w.base, w.pending)
+	w.replayed = snapshot.New(w.base, w.pending)
 	return w.settle()
 }
 
@@ -403,7 +404,7 @@ func (w *stage) check() error {
 		return nil
 	}
 	states, pending := w.run.Snapshot()
-	if err := engine.Verify(states); err != nil {
+	if err := snapshot.Verify(states); err != nil {
 		return fmt.Errorf("the snapshot is broken: %w", err)
 	}
 	again, pendingAgain := w.replayed.States()

@@ -9,6 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // take finds the open command of a kind that is about a URN, and closes it.
@@ -178,7 +179,7 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 	}
 	switch step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		if !engine.IsProvider(step.Type) {
+		if !snapshot.IsProvider(step.Type) {
 			ev.ID = step.New.ID // of an adopted resource
 			if ev.ID == "" {
 				w.made[short(step.URN)]++

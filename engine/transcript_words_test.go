@@ -11,6 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // The types that transcripts use: an ordinary resource needs no word, the others are said before the name.
@@ -227,7 +228,7 @@ func (w *stage) option(g *engine.Registration, key, value string) bool {
 		g.Dependencies = append(g.Dependencies, w.urnsOf(value)...)
 	case "provider":
 		u := w.urnOf(value)
-		g.Provider = engine.JoinReference(u, w.names[value].id)
+		g.Provider = snapshot.JoinReference(u, w.names[value].id)
 	case "protect":
 		g.Protect = &yes
 	case "retain":

@@ -15,7 +15,7 @@ import (
 func (r *Run) deleteUnregistered() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
-		if s.isView() || !r.mayChange(s) {
+		if s.IsView() || !r.mayChange(s) {
 			return
 		}
 		d := &deletion{Key: s.Key, URN: s.URN}
@@ -57,11 +57,11 @@ func (r *Run) keepLeftAlone(group []*deletion) {
 	for _, d := range group {
 		dying[d.Key] = true
 	}
-	for i := range r.snap.base {
-		s := &r.snap.base[i]
-		copied := s.State.Delete && r.registered(s.State.URN)
-		if !s.Gone && !s.State.isView() && !copied && !dying[s.State.Key] {
-			r.keep(s.State.Key)
+	for i := range r.snap.BaseLen() {
+		s := r.snap.BaseAt(i)
+		copied := s.Delete && r.registered(s.URN)
+		if _, stays := r.snap.InBase(s.Key); stays && r.snap.Get(s.Key) != nil && !s.IsView() && !copied && !dying[s.Key] {
+			r.keep(s.Key)
 		}
 	}
 }
@@ -97,11 +97,11 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	r.snap.All(func(s *State) { states = append(states, s) })
 	// From the last state to the first: what stays keeps what it needs, which in turn keeps what that needs.
 	for _, s := range slices.Backward(states) {
-		if dying[s.Key] || s.isView() {
+		if dying[s.Key] || s.IsView() {
 			continue
 		}
 		for _, k := range r.needs(s.Key) {
-			if r.snap.position(k) < r.snap.position(s.Key) {
+			if r.snap.Position(k) < r.snap.Position(s.Key) {
 				delete(dying, k)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -48,7 +49,7 @@ func (r *Run) failUnmatched() bool {
 
 // notFound is the error about a URN that names nothing, with the URNs of the same name, if any.
 func (r *Run) notFound(o option, p string) string {
-	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(NameOf(urn.URN(p))))
+	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(snapshot.NameOf(urn.URN(p))))
 }
 
 // eachUnmatched reports every name that means no resource: as an error, with the sentence that why returns, or, of a
@@ -87,8 +88,8 @@ func (r *Run) known() map[urn.URN]bool {
 	if !r.restricted() && len(r.goal.Replace) == 0 {
 		return known
 	}
-	for i := range r.snap.base {
-		known[r.snap.base[i].State.URN] = true
+	for i := range r.snap.BaseLen() {
+		known[r.snap.BaseAt(i).URN] = true
 	}
 	for _, e := range r.Entries {
 		known[e.URN], known[r.urnOf(e.Reg)] = true, true
@@ -99,8 +100,12 @@ func (r *Run) known() map[urn.URN]bool {
 // matchesAny reports whether a pattern matches anything that known has.
 func (r *Run) matchesAny(pattern string) bool {
 	named := compile([]string{pattern})
-	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return named.match(at.State.URN) }) ||
-		slices.ContainsFunc(r.Entries, func(e *entry) bool { return named.match(e.URN) || named.match(r.urnOf(e.Reg)) })
+	for i := range r.snap.BaseLen() {
+		if named.match(r.snap.BaseAt(i).URN) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.Entries, func(e *entry) bool { return named.match(e.URN) || named.match(r.urnOf(e.Reg)) })
 }
 
 // meantPattern suggests a pattern of names for one that does not begin as URNs do, or one whose wildcards do not stop
@@ -124,12 +129,12 @@ const mostMeant = 5
 func (r *Run) meant(name string) string {
 	var found []string
 	add := func(u urn.URN) {
-		if NameOf(u) == name && !slices.Contains(found, string(u)) {
+		if snapshot.NameOf(u) == name && !slices.Contains(found, string(u)) {
 			found = append(found, string(u))
 		}
 	}
-	for i := range r.snap.base {
-		add(r.snap.base[i].State.URN)
+	for i := range r.snap.BaseLen() {
+		add(r.snap.BaseAt(i).URN)
 	}
 	for _, e := range r.Entries {
 		add(e.URN)

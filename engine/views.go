@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -53,32 +54,29 @@ var viewKinds = []StepKind{
 	StepSame, StepCreate, StepUpdate, StepDelete, StepReplace, StepRead, StepReadDiscard, StepImport,
 }
 
-// isView reports whether a state is a view.
-func (s *State) isView() bool { return s.ViewOf != "" }
-
 // viewsOf returns the views of a stored resource in snapshot order. Those of a copy that waits for its deletion stand
 // behind it, and before the next copy of its URN.
 func (r *Run) viewsOf(owner Key) []Key {
 	s := r.snap.Get(owner)
-	if len(r.snap.views) == 0 || s == nil || s.isView() {
+	if !r.snap.HasViews() || s == nil || s.IsView() {
 		return nil
 	}
-	from, until := r.snap.position(owner), -1
-	for _, k := range r.snap.copies[s.URN] {
-		if at := r.snap.position(k); s.Delete && r.snap.Get(k).Delete && at > from && (until < 0 || at < until) {
+	from, until := r.snap.Position(owner), -1
+	for _, k := range r.snap.Copies(s.URN) {
+		if at := r.snap.Position(k); s.Delete && r.snap.Get(k).Delete && at > from && (until < 0 || at < until) {
 			until = at
 		}
 	}
 	var out []Key
 	for _, name := range append([]urn.URN{s.URN}, s.Aliases...) {
-		for _, k := range r.snap.views[name] {
-			at := r.snap.position(k)
+		for _, k := range r.snap.Views(name) {
+			at := r.snap.Position(k)
 			if v := r.snap.Get(k); v != nil && v.Delete == s.Delete && at > from && (until < 0 || at < until) {
 				out = append(out, k)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Key) int { return cmp.Compare(r.snap.position(a), r.snap.position(b)) })
+	slices.SortFunc(out, func(a, b Key) int { return cmp.Compare(r.snap.Position(a), r.snap.Position(b)) })
 	return slices.Compact(out)
 }
 
@@ -88,8 +86,8 @@ func (r *Run) viewStates(owner Key) []State {
 	var out []State
 	for _, k := range r.viewsOf(owner) {
 		view := *r.reference(k)
-		if _, stored := k.Base(); stored && !r.snap.slot(k).Changed {
-			for _, part := range Parts {
+		if _, stored := k.Base(); stored && !r.snap.Changed(k) {
+			for _, part := range snapshot.Parts {
 				if bag := view.Bag(part); bag.Inline != nil {
 					bag.Inline, bag.Ref = nil, k.Ref(part)
 				}
@@ -111,7 +109,7 @@ func (r *Run) recordViews(op *operation, owner Key, steps []ViewStep) {
 	}
 	for _, k := range r.viewsOf(owner) {
 		v := r.snap.Get(k)
-		p.views[viewName{v.Type, NameOf(v.URN)}] = k
+		p.views[viewName{v.Type, snapshot.NameOf(v.URN)}] = k
 	}
 	for _, step := range steps {
 		p.record(step)
@@ -184,13 +182,14 @@ func (p *publication) put(next *State) {
 	r := p.run
 	put := Delta{Kind: DeltaPut, State: next}
 	put.Op, _ = next.Key.Op()
-	there := r.snap.Live(next.URN)
+	there, moved := r.snap.Live(next.URN), false
 	if there != nil {
 		next.Created, next.Modified = there.Created, there.Modified
 		put.Removes = []Key{there.Key}
+		_, moved = r.snap.InNew(there.Key)
 	}
 	// A refresh moves nothing.
-	if there != nil && (p.refresh || r.snap.place[there.Key] < 0) {
+	if there != nil && (p.refresh || moved) {
 		next.Key = there.Key
 		put = Delta{Kind: DeltaSet, State: next}
 	} else {
@@ -198,15 +197,15 @@ func (p *publication) put(next *State) {
 		r.keepReferences(*next)
 	}
 	r.change(put)
-	p.views[viewName{next.Type, NameOf(next.URN)}], p.made[next.Key] = next.Key, true
+	p.views[viewName{next.Type, snapshot.NameOf(next.URN)}], p.made[next.Key] = next.Key, true
 }
 
 // remove removes a view. Views below it get its parent.
 func (p *publication) remove(old *State) {
 	r := p.run
 	r.change(Delta{Kind: DeltaRemove, Removes: []Key{old.Key}})
-	delete(p.views, viewName{old.Type, NameOf(old.URN)})
-	if slices.ContainsFunc(r.snap.views[old.ViewOf], func(k Key) bool { return r.snap.Get(k).Parent == old.URN }) {
+	delete(p.views, viewName{old.Type, snapshot.NameOf(old.URN)})
+	if slices.ContainsFunc(r.snap.Views(old.ViewOf), func(k Key) bool { return r.snap.Get(k).Parent == old.URN }) {
 		r.dropReferences(map[urn.URN]urn.URN{r.current(old.URN): r.current(old.Parent)})
 	}
 }
@@ -225,7 +224,7 @@ func (p *publication) state(v View, op int) State {
 	r := p.run
 	owner := r.snap.Get(p.owner)
 	next := State{
-		Key: OpKey(op), Type: v.Type, ViewOf: owner.URN, Parent: owner.URN, Delete: owner.Delete, Inputs: v.Inputs,
+		Key: snapshot.OpKey(op), Type: v.Type, ViewOf: owner.URN, Parent: owner.URN, Delete: owner.Delete, Inputs: v.Inputs,
 		Outputs: v.Outputs,
 	}
 	if parent := p.find(&View{Type: v.ParentType, Name: v.ParentName}); parent != nil {
@@ -266,7 +265,7 @@ func (p *publication) show(step ViewStep, shown Emit) {
 // keepViews keeps the views of an owner that is kept without a step, behind it.
 func (r *Run) keepViews(owner Key) {
 	for _, k := range r.viewsOf(owner) {
-		if i := r.snap.place[k]; i >= 0 {
+		if i, stays := r.snap.InBase(k); stays {
 			r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 		}
 		view := *r.snap.Get(k)

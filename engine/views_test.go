@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -29,7 +30,8 @@ func TestAStepRefersToTheValuesOfManyViews(t *testing.T) {
 		t.Fatalf("the command is %+v", commands[0])
 	}
 	for i, v := range step.Views {
-		if v.Inputs.Inline != nil || v.Inputs.Ref != BaseKey(i+1).Ref(PartInputs) || v.Outputs.Digest == "" {
+		stored := snapshot.BaseKey(i + 1).Ref(snapshot.PartInputs)
+		if v.Inputs.Inline != nil || v.Inputs.Ref != stored || v.Outputs.Digest == "" {
 			t.Errorf("the view is %+v", v)
 		}
 	}

@@ -26,8 +26,8 @@ type Activities struct {
 // Activities returns the activities of recovery. Those of updates save and commit what is recovered.
 func (r *Recovery) Activities(acts *activities.Activities) *Activities { return &Activities{r, acts} }
 
-// Ended returns when the update's workflow is closed or does not exist.
-func (a *Activities) Ended(ctx context.Context, u deployments.UpdateName) error {
+// AwaitWorkflow returns when the update's workflow is closed or does not exist.
+func (a *Activities) AwaitWorkflow(ctx context.Context, u deployments.UpdateName) error {
 	return translate(a.awaitClosed(ctx, deployments.UpdateWorkflowID(u)))
 }
 
@@ -50,9 +50,9 @@ func (a *Activities) awaitClosed(ctx context.Context, id string) error {
 	}
 }
 
-// Stop terminates the Run of an update whose own workflow is closed, and waits until it is closed. It returns the task
-// queue of the worker that hosts the update, or "" if no worker does.
-func (a *Activities) Stop(ctx context.Context, u deployments.UpdateName) (string, error) {
+// TerminateRun terminates the Run of an update whose own workflow is closed, and waits until it is closed. It returns
+// the task queue of the worker that hosts the update, or "" if no worker does.
+func (a *Activities) TerminateRun(ctx context.Context, u deployments.UpdateName) (string, error) {
 	host, err := a.stop(ctx, u)
 	return host, translate(err)
 }
@@ -72,10 +72,10 @@ func (a *Activities) stop(ctx context.Context, u deployments.UpdateName) (string
 	return statestore.HostOf(claim.Writer), err
 }
 
-// Recover commits an update in place of its workflow. It reads from the history of the Run what was done and not saved,
-// and writes it to the next checkpoint. Steps with an unknown outcome become pending operations, which the next update
-// settles. Recover may be repeated: an update that has ended stays as it is.
-func (a *Activities) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
+// RecoverUpdate commits an update in place of its workflow. It reads from the history of the Run what was done and not
+// saved, and writes it to the next checkpoint. Steps with an unknown outcome become pending operations, which the next
+// update settles. It may be repeated: an update that has ended stays as it is.
+func (a *Activities) RecoverUpdate(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
 	defer heartbeat.Beat(ctx)()
 	if in.Discard {
 		return a.recoverOrDiscard(ctx, in)
@@ -110,7 +110,7 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 		in.Status, in.Error = deployments.StatusMigrated, buildGone
 	}
 	if out.UpdateInfo, err = a.recover(ctx, in); err == nil && out.Request.Lease != nil {
-		out.Settle, err = a.acts.Settling(ctx, out.UpdateInfo)
+		out.Settle, err = activities.Settling(ctx, a.acts, out.UpdateInfo)
 	}
 	return out, err
 }
@@ -183,7 +183,7 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	} else {
 		settled.Result = engine.Result{Status: statusOf(in), Error: in.Error, Changes: rest.Changes}
 	}
-	return a.acts.Settled(ctx, settled)
+	return a.acts.CommitUpdate(ctx, settled)
 }
 
 // releaseClaim releases the claim of an update, if it still has one, without a new version: the head stays. A writer
@@ -232,9 +232,9 @@ func (a *Activities) endUnclaimed(
 	return info, a.enter(ctx, info)
 }
 
-// Enter stores an update that ended without claiming its stack; its log is its end. A repeated one
+// AddToHistory stores an update that ended without claiming its stack; its log is its end. A repeated one
 // has no effect, and neither has that of an earlier stack of the name.
-func (a *Activities) Enter(ctx context.Context, in deployments.Entry) error {
+func (a *Activities) AddToHistory(ctx context.Context, in deployments.Entry) error {
 	head, err := a.recovery.Store.Head(ctx, in.Info.Update.StackName)
 	if err != nil || head.ID != in.StackID {
 		return translate(err)

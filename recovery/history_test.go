@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -79,7 +80,7 @@ func (o *outcome) read(t *testing.T, h *history) {
 		a := e.GetActivityTaskScheduledEventAttributes()
 		done := h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes()
 		switch activityOf(e) {
-		case deployments.ActivityHeaders:
+		case deployments.ActivityReadHeaders:
 			if done != nil {
 				o.base = decoded(t, func(v *deployments.Headers) error {
 					return h.data.FromPayloads(done.GetResult(),
@@ -145,7 +146,7 @@ func (o *outcome) judge(t *testing.T, end workflows.Salvage, whole bool) {
 	for _, save := range end.Saves {
 		o.saves[save.Number] = save
 	}
-	snap := engine.NewSnapshot(o.base, nil)
+	snap := snapshot.New(o.base, nil)
 	for n := 1; n <= end.Last; n++ {
 		save, ok := o.saves[n]
 		if !ok {
@@ -156,7 +157,7 @@ func (o *outcome) judge(t *testing.T, end workflows.Salvage, whole bool) {
 		}
 	}
 	states, pending := snap.States()
-	if err := engine.Verify(states); err != nil && whole {
+	if err := snapshot.Verify(states); err != nil && whole {
 		t.Errorf("the snapshot is broken: %v", err)
 	}
 	for op, step := range o.begun {

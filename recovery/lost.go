@@ -120,19 +120,18 @@ func (r *Recovery) forgetCache(ctx context.Context, of *commonpb.WorkflowExecuti
 // worker can do are retried, and all others did not start.
 func lostError(a *workflowpb.PendingActivityInfo) error {
 	const message = "its worker is gone"
-	switch a.GetActivityType().GetName() {
+	switch deployments.PresentName(a.GetActivityType().GetName()) {
 	case deployments.ActivityStep:
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)
-	case deployments.ActivityHead, deployments.ActivityClaim, deployments.ActivityHeaders, deployments.ActivitySave,
-		deployments.ActivityCommit, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded,
-		deployments.ActivityEnter,
-		deployments.ActivitySpill, deployments.ActivityLoadSpilled,
-		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport,
-		deployments.ActivityBeginLease, deployments.ActivityEndLease,
-		deployments.ActivityDeliver, deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment,
-		deployments.ActivitySubmitDeployment,
-		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment, deployments.ActivityRemoveStack,
-		deployments.ActivityRemoveDestroyed:
+	case deployments.ActivityReadHead, deployments.ActivityClaimStack, deployments.ActivityReadHeaders,
+		deployments.ActivitySave, deployments.ActivityCommitUpdate, deployments.ActivityTerminateRun,
+		deployments.ActivityRecoverUpdate, deployments.ActivityAwaitWorkflow, deployments.ActivityAddToHistory,
+		deployments.ActivitySpillPart, deployments.ActivityLoadSpilledPart, deployments.ActivitySubmitUpdate,
+		deployments.ActivityAwaitUpdate, deployments.ActivityReportDrift, deployments.ActivityRemoveStack,
+		deployments.ActivityBeginLease, deployments.ActivityEndLease, deployments.ActivityDeliverEvent,
+		deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment, deployments.ActivitySubmitDeployment,
+		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment,
+		deployments.ActivityRemoveDestroyedStack:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

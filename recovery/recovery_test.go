@@ -128,7 +128,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	in := deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
 		Error: "its workflow was ended from outside"}
 	for range 2 { // which is once
-		info, err := r.Recover(t.Context(), in)
+		info, err := r.RecoverUpdate(t.Context(), in)
 		must(t, err)
 		if info.Status != string(engine.StatusCancelled) || info.Error != "somebody did" || info.Resources != 2 ||
 			info.Changes["create"] != 2 {
@@ -140,7 +140,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 
 func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromItsSaves(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
+	info, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
 		Error: "its workflow was ended from outside"})
 	must(t, err)
 	if info.Status != string(engine.StatusFailed) || info.Resources != 1 {
@@ -154,7 +154,7 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromItsSaves(t *testing.T) {
 func damagedHouse(t *testing.T, objects *bucket.Memory) (*Activities, deployments.UpdateName) {
 	t.Helper()
 	r, _ := lostHouseOn(t, &archive{}, objects)
-	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
+	_, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate})
 	must(t, err)
 	second := deployments.UpdateName{StackName: lostUpdate.StackName, Version: "2"}
 	// nobody has the checkpoint in memory
@@ -177,13 +177,13 @@ func damagedHouse(t *testing.T, objects *bucket.Memory) (*Activities, deployment
 
 func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T) {
 	r, second := damagedHouse(t, &bucket.Memory{})
-	_, err := r.acts.Headers(t.Context(), deployments.HeadersInput{Update: second, Base: 1})
+	_, err := r.acts.ReadHeaders(t.Context(), deployments.HeadersInput{Update: second, Base: 1})
 	if err == nil || !strings.Contains(err.Error(), "checkpoints/1.json.zst") ||
 		!strings.Contains(err.Error(), "deployctl stack restore") {
 		t.Errorf("it does not say what to repair: %v", err)
 	}
 	for range 2 { // which is once
-		info, err := r.acts.Settled(t.Context(), deployments.CommitInput{
+		info, err := r.acts.CommitUpdate(t.Context(), deployments.CommitInput{
 			Update: second, Base: 1, Result: engine.Result{Status: engine.StatusFailed, Error: "damaged"},
 		})
 		must(t, err)
@@ -205,7 +205,7 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	saved, _ := lostRun()
 	must(t, r.recovery.Store.Updates.SaveDeltas(t.Context(), second, 1, saved))
 
-	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
+	_, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: second})
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || !failure.NonRetryable() || !strings.Contains(failure.Message(), key) {
 		t.Fatalf("it came to %v", err)
@@ -214,7 +214,7 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	must(t, err)
 	_, err = objects.Put(t.Context(), key, good.Data, bucket.Condition{})
 	must(t, err)
-	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
+	info, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: second})
 	must(t, err)
 	if info.Resources != 2 {
 		t.Errorf("it came to %+v", info)
@@ -228,7 +228,7 @@ func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
 	must(t, r.recovery.Store.Updates.SaveDeltas(t.Context(), second, 1, saved))
 	in := deployments.RecoverInput{Update: second, Status: engine.StatusFailed, Error: "it was ended", Discard: true}
 	for range 2 { // which is once
-		out, err := r.Recover(t.Context(), in)
+		out, err := r.RecoverUpdate(t.Context(), in)
 		must(t, err)
 		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "checkpoints/1.json.zst") ||
 			!strings.Contains(out.Error, "was discarded") || out.Next != "" {
@@ -238,7 +238,7 @@ func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
 	}
 
 	healthy, store := lostHouse(t, &archive{})
-	out, err := healthy.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
+	out, err := healthy.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
 	must(t, err)
 	if strings.Contains(out.Error, "discarded") {
 		t.Errorf("what can be recovered came to %+v", out)
@@ -250,7 +250,7 @@ func TestADiscardWaitsForAStoreThatIsAway(t *testing.T) {
 	away := &unreachable{Objects: &bucket.Memory{}}
 	r, store := lostHouseOn(t, &archive{}, away)
 	away.down = true
-	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
+	_, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || failure.NonRetryable() {
 		t.Errorf("it came to %v", err)
@@ -316,12 +316,12 @@ func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
 	in := deployments.RecoverInput{Update: lostUpdate, Next: "3", Status: engine.StatusFailed,
 		Error: "its workflow was ended from outside"}
-	_, err := r.Recover(t.Context(), in)
+	_, err := r.RecoverUpdate(t.Context(), in)
 	must(t, err)
 	claim := importing(t, store)
 	in.Update = claim.Update
 	for range 2 { // which is once
-		out, err := r.Recover(t.Context(), in)
+		out, err := r.RecoverUpdate(t.Context(), in)
 		must(t, err)
 		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "interrupted; do it again") ||
 			out.Ended.IsZero() || out.Next != "" {
@@ -343,7 +343,7 @@ func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
 	must(t, err)
 	must(t, objects.Delete(t.Context(), key))
 	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
-	_, err = r.Recover(t.Context(), in)
+	_, err = r.RecoverUpdate(t.Context(), in)
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) ||
 		!strings.Contains(failure.Message(), key) {
@@ -351,7 +351,7 @@ func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
 	}
 	_, err = objects.Put(t.Context(), key, request.Data, bucket.Condition{})
 	must(t, err)
-	_, err = r.Recover(t.Context(), in)
+	_, err = r.RecoverUpdate(t.Context(), in)
 	must(t, err)
 	free(t, store, 1)
 	holds(t, store, []string{"a"}, nil)
@@ -360,12 +360,12 @@ func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
 func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
 	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
-	_, err := r.Recover(t.Context(), in)
+	_, err := r.RecoverUpdate(t.Context(), in)
 	must(t, err)
 	claim := importing(t, store)
 	must(t, store.Commit(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}))
 	in.Update = claim.Update
-	_, err = r.Recover(t.Context(), in)
+	_, err = r.RecoverUpdate(t.Context(), in)
 	must(t, err)
 	free(t, store, 2)
 	if info, err := store.Updates.Info(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -378,7 +378,7 @@ func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
 	must(t, store.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled",
 		Ended: time.Now()}))
 	for range 2 {
-		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate,
+		out, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate,
 			Error: "its workflow was ended from outside"})
 		must(t, err)
 		if out.Status != "cancelled" {
@@ -390,7 +390,7 @@ func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
 
 func TestAnUpdateThatItsClientIsRefusedNeverBegan(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Error: "over"})
+	_, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: lostUpdate, Error: "over"})
 	must(t, err)
 	for version, c := range map[string]struct {
 		request deployments.UpdateRequest
@@ -402,7 +402,7 @@ func TestAnUpdateThatItsClientIsRefusedNeverBegan(t *testing.T) {
 		u := deployments.UpdateName{StackName: lostUpdate.StackName, Version: version}
 		c.request.Stack, c.request.Kind = u.StackName, engine.KindUp
 		must(t, store.Updates.PutRequest(t.Context(), u, c.request))
-		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: u, Error: "its caller may not deploy"})
+		out, err := r.RecoverUpdate(t.Context(), deployments.RecoverInput{Update: u, Error: "its caller may not deploy"})
 		must(t, err)
 		stored, err := store.Updates.Info(t.Context(), u)
 		if must(t, err); out.Unbegun != c.unbegun || stored.Unbegun != c.unbegun || stored.Error != out.Error {

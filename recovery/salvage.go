@@ -52,7 +52,7 @@ func (h *history) salvage(outcomeOf workflows.OutcomeOf) (workflows.Salvage, err
 		pending := engine.PendingOperation{Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed}
 		switch answer, ok := outcomeOf(s.Op, step.Round); {
 		case ok && (answer.Outcome == engine.OutcomeDone || answer.Outcome == engine.OutcomePartial):
-			pending = pending.Answered(answer)
+			pending = engine.Answered(pending, answer)
 		case ok && answer.Outcome != engine.OutcomeUndecidable: // it had no effect
 			continue
 		}

@@ -29,7 +29,7 @@ const (
 	versionsEvery = 10 * time.Second
 	// unseen is how long after their last poll the workers of a build count as gone: a poll takes a minute.
 	unseen = 90 * time.Second
-	// buildGone is the reason of terminating the workflow of an update that is migrated. Recover recognizes it.
+	// buildGone is the reason of terminating the workflow of an update that is migrated. RecoverUpdate recognizes it.
 	buildGone = "no worker has the build that it began with"
 )
 

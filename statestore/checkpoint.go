@@ -16,6 +16,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/pack"
@@ -70,7 +71,7 @@ func (c *Checkpoint) Values(ref engine.Ref) (resource.PropertyMap, error) {
 	if r == nil || part == "" {
 		return nil, deployments.Errorf(deployments.CodeInternal, "the checkpoint %s has no %s", c.name, ref)
 	}
-	if part == engine.PartExtension {
+	if part == snapshot.PartExtension {
 		return c.extension(r)
 	}
 	values, err := c.decode(r, part)
@@ -96,11 +97,11 @@ func (c *Checkpoint) find(ref engine.Ref) (*storedResource, engine.Part) {
 // raw returns the stored form of one part of a resource.
 func (r *storedResource) raw(part engine.Part) json.RawMessage {
 	switch part {
-	case engine.PartInputs:
+	case snapshot.PartInputs:
 		return r.Inputs
-	case engine.PartOutputs:
+	case snapshot.PartOutputs:
 		return r.Outputs
-	case engine.PartTrigger:
+	case snapshot.PartTrigger:
 		if len(r.ReplacementTrigger) > 0 && string(r.ReplacementTrigger) != "null" {
 			return json.RawMessage(`{"value":` + string(r.ReplacementTrigger) + `}`)
 		}
@@ -266,7 +267,7 @@ func (c *Checkpoint) parse(
 		return err
 	}
 	for i := range c.resources { // hand-made states may lack a provider's outputs, which equal its inputs
-		if r := &c.resources[i]; engine.IsProvider(r.Type) && len(r.Outputs) == 0 {
+		if r := &c.resources[i]; snapshot.IsProvider(r.Type) && len(r.Outputs) == 0 {
 			r.Outputs = r.Inputs
 		}
 	}
@@ -283,7 +284,7 @@ func (c *Checkpoint) parse(
 			large.Lock()
 			defer large.Unlock()
 		}
-		c.states[i], err = c.state(&c.resources[i], engine.BaseKey(i), r.digests)
+		c.states[i], err = c.state(&c.resources[i], snapshot.BaseKey(i), r.digests)
 		return err
 	})
 	if err != nil {
@@ -291,7 +292,7 @@ func (c *Checkpoint) parse(
 	}
 	for i := range c.file.Deployment.PendingOperations {
 		op := &c.file.Deployment.PendingOperations[i]
-		state, err := c.state(&op.Resource, engine.PendingKey(i), r.digests)
+		state, err := c.state(&op.Resource, snapshot.PendingKey(i), r.digests)
 		if err != nil {
 			return err
 		}
@@ -302,7 +303,7 @@ func (c *Checkpoint) parse(
 	if c.file.Deployment.Metadata.IntegrityErrorMetadata != nil {
 		return nil // it was written although it breaks the invariant, and says so
 	}
-	return engine.Verify(c.states)
+	return snapshot.Verify(c.states)
 }
 
 // state returns the header of a resource with keyed digests of its values.
@@ -313,9 +314,9 @@ func (c *Checkpoint) state(r *storedResource, k engine.Key, digests []byte) (eng
 		s.Rest = k.Ref("")
 	}
 	if r.ExtensionRef != "" {
-		s.Extension = engine.Bag{Digest: r.ExtensionRef, Ref: k.Ref(engine.PartExtension)}
+		s.Extension = engine.Bag{Digest: r.ExtensionRef, Ref: k.Ref(snapshot.PartExtension)}
 	}
-	for _, part := range engine.Parts {
+	for _, part := range snapshot.Parts {
 		if len(r.raw(part)) == 0 {
 			continue
 		}
@@ -330,7 +331,7 @@ func (c *Checkpoint) state(r *storedResource, k engine.Key, digests []byte) (eng
 		if digest != "" {
 			*s.Bag(part) = engine.Bag{Digest: digest, Ref: k.Ref(part)}
 		}
-		if part != engine.PartTrigger {
+		if part != snapshot.PartTrigger {
 			continue
 		}
 		if s.TriggerValue, err = bags.TriggerValue(digests, values); err != nil {

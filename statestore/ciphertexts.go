@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -48,7 +48,7 @@ func (d *draft) ciphertexts(ctx context.Context, u urn.URN) map[string]string {
 		return plain, err
 	}
 	for _, i := range d.copiesOf(u) {
-		for _, part := range engine.Parts {
+		for _, part := range snapshot.Parts {
 			if raw := d.base.resources[i].raw(part); bytes.Contains(raw, []byte(sig.Secret)) {
 				_, _ = bags.FromStored(raw, note)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -89,7 +90,7 @@ func (o *storedOperation) done() bool {
 	if o.Done != nil {
 		return *o.Done
 	}
-	return o.Type == "creating" && o.Resource.ID != "" && !engine.IsProvider(o.Resource.Type)
+	return o.Type == "creating" && o.Resource.ID != "" && !snapshot.IsProvider(o.Resource.Type)
 }
 
 // storedResource is apitype.ResourceV3; fields that no header has are not parsed.

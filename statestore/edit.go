@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // Edit makes the stack's next version of the newest one: change returns the headers of its resources, changed, and must
@@ -24,7 +25,7 @@ func (s *Store) Edit(
 	if err != nil {
 		return 0, err
 	}
-	if err := engine.Verify(states); err != nil {
+	if err := snapshot.Verify(states); err != nil {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "the state would not be valid: %w", err)
 	}
 	if x.DryRun || x.Encrypt == nil && reflect.DeepEqual(states, base.states) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
@@ -277,7 +278,7 @@ func (r *stackKeys) parseImport(
 		return nil, refused(err)
 	}
 	if c.integrityError() != "" { // parse accepts it
-		if err := engine.Verify(c.states); err != nil {
+		if err := snapshot.Verify(c.states); err != nil {
 			return nil, refused(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
@@ -211,7 +212,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	if d.secrets, err = r.provider(f.Secrets); err != nil {
 		return nil, err
 	}
-	snap := engine.NewSnapshot(base.States(), slices.Clone(base.Pending()))
+	snap := snapshot.New(base.States(), slices.Clone(base.Pending()))
 	for _, delta := range deltas {
 		snap.Apply(delta)
 		if delta.Next > 0 && delta.State != nil {
@@ -219,7 +220,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 		}
 	}
 	d.states, d.pending = snap.States()
-	if err := engine.Verify(d.states); err != nil {
+	if err := snapshot.Verify(d.states); err != nil {
 		d.repair(err)
 	}
 	return d, nil
@@ -227,9 +228,9 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 
 // repair repairs states that break an invariant, or records the invariant.
 func (d *draft) repair(broken error) {
-	repaired := engine.Repair(d.states)
+	repaired := snapshot.Repair(d.states)
 	switch {
-	case engine.Verify(repaired) == nil:
+	case snapshot.Verify(repaired) == nil:
 		d.states, d.integrity = repaired, ""
 	case d.integrity == "":
 		d.integrity = broken.Error()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -311,7 +312,7 @@ func TestAWholeDeploymentIsValidOrRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := engine.Verify(checkpoint.States()); err != nil || checkpoint.CheckIntegrity() != nil {
+			if err := snapshot.Verify(checkpoint.States()); err != nil || checkpoint.CheckIntegrity() != nil {
 				t.Errorf("it was taken, and is not valid: %v, %v", err, checkpoint.CheckIntegrity())
 			}
 		})

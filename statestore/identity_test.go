@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -107,7 +108,7 @@ func TestAStackOfAnEarlierReleaseKeepsItsIdentity(t *testing.T) {
 // created returns the deltas with which an update creates a resource.
 func created(u urn.URN, op, next int) engine.Delta {
 	return engine.Delta{Seq: op, Kind: engine.DeltaPut, Op: op, Next: next, State: &engine.State{
-		Key: engine.OpKey(op), URN: u, Type: u.Type(), Custom: true, ID: "id" + strconv.Itoa(op)}}
+		Key: snapshot.OpKey(op), URN: u, Type: u.Type(), Custom: true, ID: "id" + strconv.Itoa(op)}}
 }
 
 // commit plays an update.
@@ -140,10 +141,10 @@ func TestGenerationsAreRememberedOfWhatTheStateDoesNotTell(t *testing.T) {
 	}
 	commit(t, s, 1, created(kept, 1, 1), created(gone, 2, 1))
 	want("of what was created once the state tells enough", nil)
-	commit(t, s, 2, engine.Delta{Seq: 1, Kind: engine.DeltaRemove, Removes: []engine.Key{engine.BaseKey(1)}})
+	commit(t, s, 2, engine.Delta{Seq: 1, Kind: engine.DeltaRemove, Removes: []engine.Key{snapshot.BaseKey(1)}})
 	want("one is gone", map[urn.URN]int{gone: 1})
 	replaced := created(kept, 1, 2)
-	replaced.Removes = []engine.Key{engine.BaseKey(0)}
+	replaced.Removes = []engine.Key{snapshot.BaseKey(0)}
 	commit(t, s, 3, replaced)
 	want("one was replaced", map[urn.URN]int{gone: 1, kept: 2})
 	if err := s.RemoveStack(t.Context(), stackName, true); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // A deployment is rejected, on import and on load, if an update could not handle its content: such an update would stop
 // half-way. An imported one must also be well-formed. That is not required of a checkpoint that this service wrote,
-// because no update can repair a state that cannot be loaded. engine.Verify checks headers and their order.
+// because no update can repair a state that cannot be loaded. snapshot.Verify checks headers and their order.
 
 // longestTimeout limits custom timeouts, in seconds: a hundred years.
 const longestTimeout = 100 * 365 * 24 * 3600

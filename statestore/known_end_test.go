@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -144,7 +145,7 @@ func TestACheckpointWithLessDoesNotReplaceAnother(t *testing.T) {
 	must(t, s.CreateStack(t.Context(), dev, nil))
 	c, err := s.Claim(t.Context(), claimant(1))
 	must(t, err)
-	state := engine.State{Key: engine.OpKey(1), URN: "urn:pulumi:dev::shop::a:b:C::n", Type: "a:b:C"}
+	state := engine.State{Key: snapshot.OpKey(1), URN: "urn:pulumi:dev::shop::a:b:C::n", Type: "a:b:C"}
 	must(t, s.Updates.SaveDeltas(t.Context(), c.Update, 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1,
 		State: &state}}))
 	all := finishOf(c)

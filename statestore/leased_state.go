@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
@@ -268,7 +268,7 @@ func draftOf(
 		}
 		r.features(func(name string) { features[name] = true })
 		state := r.header()
-		state.Key = engine.BaseKey(len(d.states))
+		state.Key = snapshot.BaseKey(len(d.states))
 		d.states = append(d.states, state)
 		return nil
 	})
@@ -289,7 +289,7 @@ func draftOf(
 		f.Version = deploymentVersionFeatures
 	}
 	f.Deployment.Metadata.IntegrityErrorMetadata = nil
-	if broken := engine.Verify(d.states); broken != nil {
+	if broken := snapshot.Verify(d.states); broken != nil {
 		f.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{
 			Version: engineVersion, Error: broken.Error()}
 	}
@@ -337,7 +337,7 @@ func draftAsIs(
 	}
 	d, err := draftOf(ctx, name, id, f, (*storedResource).wellFormed)
 	if err == nil {
-		err = engine.Verify(d.states)
+		err = snapshot.Verify(d.states)
 	}
 	if err != nil {
 		return nil, refused(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/stateedit"
@@ -43,7 +44,7 @@ func (s *Store) Move(ctx context.Context, from, to Exchange, r deployments.MoveR
 		}
 	}
 	moved.FromVersion, moved.ToVersion, moved.Changes = source.Version, target.Version, plan.Changes
-	if err := engine.Verify(plan.Left); err != nil {
+	if err := snapshot.Verify(plan.Left); err != nil {
 		return moved, deployments.Errorf(deployments.CodeInvalid, "the state of %s would not be valid: %w", from.Stack,
 			err)
 	}

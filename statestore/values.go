@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
@@ -131,7 +132,7 @@ func Knowing(c *bags.Codec, deltas []engine.Delta) *bags.Codec {
 
 // withPartsOf returns a state with those parts of another one of the same operation that are as there.
 func withPartsOf(state, was engine.State) engine.State {
-	for _, part := range engine.Parts {
+	for _, part := range snapshot.Parts {
 		if bag := state.Bag(part); bag.Ref == state.Key.Ref(part) {
 			*bag = *was.Bag(part)
 		}
@@ -152,13 +153,13 @@ type blobs struct {
 func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
 	hash := fmt.Sprintf("%x", b.r.Box.Digest(data))
 	if _, ok := b.put.Load(hash); ok {
-		return engine.BlobRef(hash), nil
+		return snapshot.BlobRef(hash), nil
 	}
 	err := b.s.stacks.PutBlob(ctx, b.r.Stack, b.key(hash), data)
 	if err == nil {
 		b.put.Store(hash, nil)
 	}
-	return engine.BlobRef(hash), err
+	return snapshot.BlobRef(hash), err
 }
 
 // Get implements bags.BlobStore.

@@ -80,13 +80,13 @@ func activityOf(t *testing.T, workflow, activity string) converter.DataConverter
 
 func TestAPayloadOfAnActivityIsOneOfNoOther(t *testing.T) {
 	const run = "run/o/p/dev/1"
-	payload, err := activityOf(t, run, "Program").ToPayload(deployments.ProgramInput{})
+	payload, err := activityOf(t, run, "RunProgram").ToPayload(deployments.ProgramInput{})
 	must(t, err)
 	var in deployments.ProgramInput
-	must(t, activityOf(t, run, "Program").FromPayload(payload, &in))
+	must(t, activityOf(t, run, "RunProgram").FromPayload(payload, &in))
 	for what, there := range map[string]converter.DataConverter{
-		"another activity": activityOf(t, run, "Settled"), "its workflow": converterOf(t, "ours", run),
-		"that activity of another workflow": activityOf(t, "run/o/p/dev/2", "Program"),
+		"another activity": activityOf(t, run, "CommitUpdate"), "its workflow": converterOf(t, "ours", run),
+		"that activity of another workflow": activityOf(t, "run/o/p/dev/2", "RunProgram"),
 	} {
 		if err := there.FromPayload(payload, &in); err == nil {
 			t.Errorf("%s opens it", what)

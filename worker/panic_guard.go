@@ -20,8 +20,8 @@ type panicGuard struct {
 
 // keeping are the activities whose inputs are stored nowhere else.
 var keeping = map[string]bool{
-	deployments.ActivitySave: true, deployments.ActivityCommit: true, deployments.ActivitySpill: true,
-	deployments.ActivityRecover: true,
+	deployments.ActivitySave: true, deployments.ActivityCommitUpdate: true, deployments.ActivitySpillPart: true,
+	deployments.ActivityRecoverUpdate: true,
 }
 
 // InterceptActivity guards an activity.
@@ -47,7 +47,7 @@ func (g *guardedActivity) ExecuteActivity(
 	if defect := (*panics.PanicError)(nil); errors.As(err, &defect) {
 		return nil, temporal.NewApplicationErrorWithOptions(defect.Error(), string(deployments.CodeInternal),
 			temporal.ApplicationErrorOptions{
-				NonRetryable: !keeping[name],
+				NonRetryable: !keeping[deployments.PresentName(name)],
 			})
 	}
 	return result, err

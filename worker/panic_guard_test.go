@@ -18,8 +18,8 @@ import (
 
 func TestAPanicFailsItsActivityAndOnlyThoseThatSaveAreRetried(t *testing.T) {
 	for name, again := range map[string]bool{
-		deployments.ActivityPlan: false, deployments.ActivitySettle: false, deployments.ActivityClaim: false,
-		deployments.ActivitySave: true, deployments.ActivityCommit: true,
+		deployments.ActivityPlanResources: false, deployments.ActivitySettle: false, deployments.ActivityClaimStack: false,
+		deployments.ActivitySave: true, deployments.ActivityCommitUpdate: true,
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()

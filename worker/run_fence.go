@@ -37,12 +37,13 @@ const beganAs = "deployctl-began-as"
 // repeatable are the activities that may be repeated, those of stacks, schedules, deployments and webhooks: they ask
 // themselves whether what they do is wanted. All others need the header.
 var repeatable = map[string]bool{
-	deployments.ActivityHead: true, deployments.ActivityStop: true, deployments.ActivityRecover: true,
-	deployments.ActivityEnded: true, deployments.ActivitySubmit: true, deployments.ActivityAwaitUpdate: true,
-	deployments.ActivityDriftReport: true, deployments.ActivityRemoveStack: true, deployments.ActivityAwaitTurn: true,
-	deployments.ActivityPrepareDeployment: true, deployments.ActivitySubmitDeployment: true,
-	deployments.ActivityFollowDeployment: true, deployments.ActivityEndDeployment: true,
-	deployments.ActivityRemoveDestroyed: true, deployments.ActivityDeliver: true,
+	deployments.ActivityReadHead: true, deployments.ActivityTerminateRun: true, deployments.ActivityRecoverUpdate: true,
+	deployments.ActivityAwaitWorkflow: true, deployments.ActivitySubmitUpdate: true,
+	deployments.ActivityAwaitUpdate: true, deployments.ActivityReportDrift: true, deployments.ActivityRemoveStack: true,
+	deployments.ActivityAwaitTurn: true, deployments.ActivityPrepareDeployment: true,
+	deployments.ActivitySubmitDeployment: true, deployments.ActivityFollowDeployment: true,
+	deployments.ActivityEndDeployment: true, deployments.ActivityRemoveDestroyedStack: true,
+	deployments.ActivityDeliverEvent: true,
 }
 
 // InterceptWorkflow adds the run in which the workflow began to its activities.
@@ -70,7 +71,8 @@ type fencedCalls struct {
 // ExecuteActivity schedules an activity.
 func (f *fencedCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	info := workflow.GetInfo(ctx)
-	if header := interceptor.WorkflowHeader(ctx); header != nil && !repeatable[name] && info.OriginalRunID != "" {
+	header, once := interceptor.WorkflowHeader(ctx), !repeatable[deployments.PresentName(name)]
+	if header != nil && once && info.OriginalRunID != "" {
 		data := f.fence.at(info.WorkflowExecution.ID, name)
 		if run, err := data.ToPayload(ofRun(info.OriginalRunID)); err == nil {
 			header[beganAs] = run
@@ -94,7 +96,7 @@ type fencedActivity struct {
 // ExecuteActivity runs an activity of the run that has scheduled it.
 func (f *fencedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	info := activity.GetInfo(ctx)
-	if repeatable[info.ActivityType.Name] {
+	if repeatable[deployments.PresentName(info.ActivityType.Name)] {
 		return f.Next.ExecuteActivity(ctx, in)
 	}
 	var began ofRun

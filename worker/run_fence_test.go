@@ -42,8 +42,8 @@ func TestAnActivityIsOfTheRunThatHasScheduledIt(t *testing.T) {
 		"with a run that is not sealed":   {"Step", plain, string(deployments.CodeForbidden)},
 		"with the run of another one":     {"Step", of(workflow, "Save", testRun), string(deployments.CodeForbidden)},
 		"with that of another workflow":   {"Step", of("other", "Step", testRun), string(deployments.CodeForbidden)},
-		"of a stack, which asks itself":   {deployments.ActivityRecover, nil, ""},
-		"of a stack, whatever it carries": {deployments.ActivityHead, plain, ""},
+		"of a stack, which asks itself":   {deployments.ActivityRecoverUpdate, nil, ""},
+		"of a stack, whatever it carries": {deployments.ActivityReadHead, plain, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
@@ -95,7 +95,7 @@ func TestActivitiesOfUpdatesCarryTheRunThatTheyAreOf(t *testing.T) {
 	for _, c := range []struct {
 		activity string
 		carries  bool
-	}{{deployments.ActivityStep, true}, {deployments.ActivityCommit, true}, {deployments.ActivityHead, false}} {
+	}{{deployments.ActivityStep, true}, {deployments.ActivityCommitUpdate, true}, {deployments.ActivityReadHead, false}} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		env.SetTestTimeout(waittest.Patience)

@@ -30,7 +30,7 @@ const longestPostponed = 15 * time.Second
 // shares divide the slots of a task queue among organizations, because an activity keeps its slot for as long as the
 // provider that it calls likes: the fairness of Temporal's queues is about what waits. An activity beyond the share of
 // its organization is postponed before anything of it is done. One whose attempts are numbered, such as the only one
-// of a program, has its place in any case: activities.Claim limits how many of those there are, and of steps.
+// of a program, has its place in any case: activities.ClaimStack limits how many of those there are, and of steps.
 type shares struct {
 	interceptor.WorkerInterceptorBase
 	places *share.Places

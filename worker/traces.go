@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 )
 
@@ -113,7 +114,8 @@ type tracedCalls struct {
 
 // ExecuteActivity schedules an activity.
 func (c *tracedCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
-	if header := interceptor.WorkflowHeader(ctx); header != nil && c.of.place != "" && spanned[name] {
+	header, has := interceptor.WorkflowHeader(ctx), spanned[deployments.PresentName(name)]
+	if header != nil && c.of.place != "" && has {
 		data := c.of.traces.sealed(workflow.GetInfo(ctx).WorkflowExecution.ID, name)
 		if place, err := data.ToPayload(ofTrace(c.of.place)); err == nil {
 			header[placeHeader] = place
@@ -124,10 +126,10 @@ func (c *tracedCalls) ExecuteActivity(ctx workflow.Context, name string, args ..
 
 // spanned are the activities of updates that have spans.
 var spanned = map[string]bool{
-	deployments.ActivityProgram: true, deployments.ActivityPlan: true, deployments.ActivityCascade: true,
-	deployments.ActivityCompare: true, deployments.ActivityHook: true, deployments.ActivityAnalyzeStack: true,
-	deployments.ActivityStep: true, deployments.ActivityRefresh: true, deployments.ActivitySettle: true,
-	deployments.ActivityInquire: true, deployments.ActivityCommit: true,
+	deployments.ActivityRunProgram: true, deployments.ActivityPlanResources: true, deployments.ActivityPlanCascade: true,
+	deployments.ActivityCompareProviders: true, deployments.ActivityRunHook: true, deployments.ActivityAnalyzeStack: true,
+	deployments.ActivityStep: true, deployments.ActivityRefreshResources: true, deployments.ActivitySettle: true,
+	deployments.ActivityAskFormerWorker: true, deployments.ActivityCommitUpdate: true,
 }
 
 // InterceptActivity makes the span of an activity.
@@ -244,7 +246,7 @@ func describe(arg any) (d described, ok bool) {
 
 // ofResource returns the attributes of what is of a resource: its type and name, and nothing else of it.
 func ofResource(s engine.Step) []tracing.Attribute {
-	return []tracing.Attribute{tracing.ResourceType.Of(string(s.Type)), tracing.ResourceName.Of(engine.NameOf(s.URN))}
+	return []tracing.Attribute{tracing.ResourceType.Of(string(s.Type)), tracing.ResourceName.Of(snapshot.NameOf(s.URN))}
 }
 
 // outcomeOf returns what a step or a settlement came to; "" for other activities.

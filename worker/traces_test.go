@@ -72,13 +72,13 @@ func (w *tracedWorker) activity(t *testing.T, name string, in, result any, err e
 
 // inputs are activities that give the SDK the types of their inputs.
 var inputs = map[string]any{
-	deployments.ActivityClaim:   func(context.Context, deployments.ClaimInput) error { return nil },
-	deployments.ActivityProgram: func(context.Context, deployments.ProgramInput) error { return nil },
-	deployments.ActivityStep:    func(context.Context, deployments.StepInput) error { return nil },
-	deployments.ActivitySettle:  func(context.Context, deployments.SettleInput) error { return nil },
-	deployments.ActivityCommit:  func(context.Context, deployments.CommitInput) error { return nil },
-	deployments.ActivityRecover: func(context.Context, deployments.RecoverInput) error { return nil },
-	deployments.ActivityEnter:   func(context.Context, deployments.Entry) error { return nil },
+	deployments.ActivityClaimStack:    func(context.Context, deployments.ClaimInput) error { return nil },
+	deployments.ActivityRunProgram:    func(context.Context, deployments.ProgramInput) error { return nil },
+	deployments.ActivityStep:          func(context.Context, deployments.StepInput) error { return nil },
+	deployments.ActivitySettle:        func(context.Context, deployments.SettleInput) error { return nil },
+	deployments.ActivityCommitUpdate:  func(context.Context, deployments.CommitInput) error { return nil },
+	deployments.ActivityRecoverUpdate: func(context.Context, deployments.RecoverInput) error { return nil },
+	deployments.ActivityAddToHistory:  func(context.Context, deployments.Entry) error { return nil },
 }
 
 // replaced is an interceptor that does nothing but return what an activity comes to.
@@ -108,12 +108,13 @@ func TestAnUpdateThatFailsOverGoesOnInItsTrace(t *testing.T) {
 	request := deployments.UpdateRequest{Kind: engine.KindUp, Trace: tracedPlace,
 		Submitted: &deployments.Submission{At: time.Now().Add(-time.Minute)}}
 	for n := 1; n <= 2; n++ {
-		w.activity(t, deployments.ActivityClaim, deployments.ClaimInput{Update: tracedUpdate, Request: request, Number: n},
+		w.activity(t, deployments.ActivityClaimStack,
+			deployments.ClaimInput{Update: tracedUpdate, Request: request, Number: n},
 			deployments.Claimed{Worker: "here"}, nil)
-		w.activity(t, deployments.ActivityProgram, deployments.ProgramInput{Update: tracedUpdate, Epoch: n},
+		w.activity(t, deployments.ActivityRunProgram, deployments.ProgramInput{Update: tracedUpdate, Epoch: n},
 			deployments.ProgramOutput{Lost: n == 1}, nil)
 	}
-	w.activity(t, deployments.ActivityCommit, deployments.CommitInput{Update: tracedUpdate}, deployments.UpdateInfo{
+	w.activity(t, deployments.ActivityCommitUpdate, deployments.CommitInput{Update: tracedUpdate}, deployments.UpdateInfo{
 		Update: tracedUpdate, Kind: engine.KindUp, Status: "succeeded", Trace: tracedPlace, Resources: 3,
 		Started: time.Now().Add(-time.Second), Ended: time.Now().Add(time.Second)}, nil)
 	by := map[string][]collectortest.Span{}
@@ -205,14 +206,14 @@ func TestAnUpdateThatIsRecoveredOrNeverBeganHasItsSpan(t *testing.T) {
 	w := newTracedWorker(t)
 	info := deployments.UpdateInfo{Update: tracedUpdate, Kind: engine.KindUp, Status: "failed", Error: "a text",
 		Trace: tracedPlace, Started: time.Now().Add(-time.Hour), Ended: time.Now().Add(time.Hour)}
-	w.activity(t, deployments.ActivityRecover, deployments.RecoverInput{Update: tracedUpdate},
+	w.activity(t, deployments.ActivityRecoverUpdate, deployments.RecoverInput{Update: tracedUpdate},
 		deployments.Recovered{UpdateInfo: info}, nil)
 	before := info
 	before.Ended = time.Now().Add(-time.Minute)
-	w.activity(t, deployments.ActivityRecover, deployments.RecoverInput{Update: tracedUpdate},
+	w.activity(t, deployments.ActivityRecoverUpdate, deployments.RecoverInput{Update: tracedUpdate},
 		deployments.Recovered{UpdateInfo: before}, nil)
 	before.Status = "cancelled"
-	w.activity(t, deployments.ActivityEnter, deployments.Entry{Info: before}, nil, nil)
+	w.activity(t, deployments.ActivityAddToHistory, deployments.Entry{Info: before}, nil, nil)
 	var said []string
 	for _, span := range w.spans(t) {
 		said = append(said, span.Name+" "+span.Attributes["deployctl.result"]+" "+span.Attributes["error.type"])

@@ -87,23 +87,23 @@ func TestTheLogHasTheBeginAndTheEndOfWhatAWorkerDoes(t *testing.T) {
 		got  []string
 		want []string
 	}{
-		{"a claim", linesOf(t, deployments.ActivityClaim, deployments.ClaimInput{Update: u, Request: request, Number: 1},
+		{"a claim", linesOf(t, deployments.ActivityClaimStack, deployments.ClaimInput{Update: u, Request: request, Number: 1},
 			func(deployments.ClaimInput) (deployments.Claimed, error) {
 				return deployments.Claimed{Worker: "w"}, nil
 			}),
 			[]string{"INFO update begins: initiator=ann kind=up " + dev + " request_id=r-1 " + up + " update=7"}},
-		{"a claim by another worker", linesOf(t, deployments.ActivityClaim,
+		{"a claim by another worker", linesOf(t, deployments.ActivityClaimStack,
 			deployments.ClaimInput{Update: u, Request: request, Number: 2},
 			func(deployments.ClaimInput) (deployments.Claimed, error) {
 				return deployments.Claimed{Worker: "w"}, nil
 			}),
 			[]string{"INFO update goes on here: claim=2 initiator=ann kind=up " + dev + " request_id=r-1 " + up + " update=7"}},
-		{"a claim that others make", linesOf(t, deployments.ActivityClaim, deployments.ClaimInput{Update: u, Number: 1},
+		{"a claim that others make", linesOf(t, deployments.ActivityClaimStack, deployments.ClaimInput{Update: u, Number: 1},
 			func(deployments.ClaimInput) (deployments.Claimed, error) { return deployments.Claimed{Queue: "q"}, nil }), nil},
-		{"a commit", linesOf(t, deployments.ActivityCommit, deployments.CommitInput{Update: u},
+		{"a commit", linesOf(t, deployments.ActivityCommitUpdate, deployments.CommitInput{Update: u},
 			func(deployments.CommitInput) (deployments.UpdateInfo, error) { return info, nil }),
 			[]string{"INFO update ended: kind=up " + dev + " resources=3 result=succeeded " + up + " took=1.5s update=7"}},
-		{"a recovery", linesOf(t, deployments.ActivityRecover, deployments.RecoverInput{Update: u},
+		{"a recovery", linesOf(t, deployments.ActivityRecoverUpdate, deployments.RecoverInput{Update: u},
 			func(deployments.RecoverInput) (deployments.Recovered, error) {
 				return deployments.Recovered{UpdateInfo: moved}, nil
 			}),
@@ -118,18 +118,18 @@ func TestTheLogHasTheBeginAndTheEndOfWhatAWorkerDoes(t *testing.T) {
 			}),
 			[]string{"INFO update of a client ended: kind=up " + dev + " resources=3 result=succeeded " + up +
 				" took=1.5s update=7"}},
-		{"a run of a schedule", linesOf(t, deployments.ActivitySubmit, submit,
+		{"a run of a schedule", linesOf(t, deployments.ActivitySubmitUpdate, submit,
 			func(deployments.SubmitInput) (deployments.Accepted, error) {
 				return deployments.Accepted{Update: u}, nil
 			}),
 			[]string{"INFO schedule runs: kind=drift " + dev + " request_id=r-2 schedule=nightly " + up + " update=7"}},
-		{"a run that is not accepted", linesOf(t, deployments.ActivitySubmit, submit,
+		{"a run that is not accepted", linesOf(t, deployments.ActivitySubmitUpdate, submit,
 			func(deployments.SubmitInput) (deployments.Accepted, error) {
 				return deployments.Accepted{}, temporal.NewNonRetryableApplicationError("the stack is gone", "invalid", nil)
 			}),
 			[]string{"WARN the update of a schedule was not accepted: attempt=1 error=the stack is gone " +
 				"kind=drift " + dev + " request_id=r-2 schedule=nightly " + up}},
-		{"a webhook that does not answer", linesOf(t, deployments.ActivityDeliver, deliver,
+		{"a webhook that does not answer", linesOf(t, deployments.ActivityDeliverEvent, deliver,
 			func(deployments.DeliverInput) (deployments.WebhookDelivery, error) {
 				return deployments.WebhookDelivery{Attempt: 1, Error: "the receiver answered 500"}, nil
 			}),
@@ -154,7 +154,7 @@ func TestTheLogHasTheBeginAndTheEndOfWhatAWorkerDoes(t *testing.T) {
 func TestAHeartbeatThatEndsWithItsActivityIsNoWarning(t *testing.T) {
 	const beat = "RecordActivityHeartbeat with error"
 	var text bytes.Buffer
-	log := slog.New(quiet{slog.NewTextHandler(&text, nil)}).With("ActivityType", "Settled")
+	log := slog.New(quiet{slog.NewTextHandler(&text, nil)}).With("ActivityType", "CommitUpdate")
 	log.Warn(beat, "Error", fmt.Errorf("beat: %w", context.Canceled))
 	log.Warn(beat, "Error", status.Error(codes.Canceled, "context canceled"))
 	if text.Len() > 0 {

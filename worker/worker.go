@@ -162,7 +162,7 @@ func (c *Connection) workers(o Options, acts *activities.Activities, broken func
 		return nil, deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
 	}
 	own := worker.New(c.Client, private, hosting)
-	own.RegisterActivity(acts)
+	registerActivities(own, acts)
 	all := []worker.Worker{own}
 	for _, queue := range c.queues(o.Organizations) {
 		all = append(all, c.serving(queue, o, options, acts)...)
@@ -235,23 +235,23 @@ func (c *Connection) serving(
 	}
 	shared := worker.New(c.Client, queue, c.sharing(options))
 	workflows.New(o.Workflows).Register(shared)
-	shared.RegisterActivity(acts)
-	shared.RegisterActivity(c.recovery().Activities(acts))
+	registerActivities(shared, acts)
+	registerActivities(shared, c.recovery().Activities(acts))
 	runs := &scheduled.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service()}
-	shared.RegisterActivity(runs)
+	registerActivities(shared, runs)
 	remote := deployment.New(deployment.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service(),
 		Sandbox: o.Sandbox, Rooms: bundlecache.New(o.Dir).Rooms(), Env: os.Environ(), Sources: o.Sources})
-	shared.RegisterActivity(remote)
+	registerActivities(shared, remote)
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
-	beginning.RegisterActivity(runs)
+	registerActivities(beginning, runs)
 	sending := few
 	sending.MaxConcurrentActivityExecutionSize, sending.MaxConcurrentActivityTaskPollers = deliverySlots, 1
 	telling := worker.New(c.Client, deployments.DeliveryTaskQueue(queue), sending)
-	telling.RegisterActivity(&webhooks.Activities{Store: c.Store, Network: o.Webhooks})
+	registerActivities(telling, &webhooks.Activities{Store: c.Store, Network: o.Webhooks})
 	many := options
 	many.DisableWorkflowWorker = true
 	waiting := worker.New(c.Client, deployments.RemoteTaskQueue(queue), c.sharing(many))
-	waiting.RegisterActivity(remote)
+	registerActivities(waiting, remote)
 	return []worker.Worker{shared, beginning, telling, waiting}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // call is one activity, which carries out one or more commands of the core.
@@ -34,7 +35,7 @@ func (c call) start(ctx workflow.Context, worker string) flight {
 		o.StartToCloseTimeout = c.timeout
 	}
 	ctx = workflow.WithActivityOptions(ctx, o)
-	return flight{call: c, worker: worker, future: workflow.ExecuteActivity(ctx, c.name, c.input), cancel: cancel}
+	return flight{call: c, worker: worker, future: execute(ctx, c.name, c.input), cancel: cancel}
 }
 
 // flight is a call whose activity has been scheduled and has not ended.
@@ -96,8 +97,8 @@ func (r *run) planCall(plans []engine.Plan) call {
 		}
 	}
 	return call{
-		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &retryForever,
-		ops:   ops,
+		name: deployments.ActivityPlanResources, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary,
+		ops: ops, retry: &retryForever,
 		input: deployments.PlanInput{Update: r.in.Update, Base: r.in.Base, Plans: plans},
 		events: eventsOf(func(out deployments.PlanOutput) []engine.Event {
 			events := make([]engine.Event, 0, len(out.Plans))
@@ -118,8 +119,8 @@ func (r *run) planCall(plans []engine.Plan) call {
 
 func (r *run) cascadeCall(c engine.Cascade) call {
 	return call{
-		name: deployments.ActivityCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &retryForever,
-		summary: fmt.Sprintf("plan the dependents of %s", engine.NameOf(c.Root.URN)),
+		name: deployments.ActivityPlanCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &retryForever,
+		summary: fmt.Sprintf("plan the dependents of %s", snapshot.NameOf(c.Root.URN)),
 		input:   deployments.CascadeInput{Update: r.in.Update, Base: r.in.Base, Cascade: c},
 		events: eventsOf(single[engine.CascadePlanned], func(err error) []engine.Event {
 			return single(engine.CascadePlanned{Op: c.Op, Error: messageOf(err)})
@@ -129,7 +130,7 @@ func (r *run) cascadeCall(c engine.Cascade) call {
 
 func (r *run) compareCall(c engine.Compare) call {
 	return call{
-		name: deployments.ActivityCompare, id: fmt.Sprintf("compare-%d", c.Op), retry: &retryForever,
+		name: deployments.ActivityCompareProviders, id: fmt.Sprintf("compare-%d", c.Op), retry: &retryForever,
 		summary: "compare provider " + c.Old.Ref,
 		input:   deployments.CompareInput{Update: r.in.Update, Base: r.in.Base, Compare: c},
 		events: eventsOf(single[engine.ProviderDiffed], func(err error) []engine.Event {
@@ -150,7 +151,7 @@ func (r *run) stepCall(s engine.Step) call {
 	return call{
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), ops: []int{s.Op}, timeout: timeout,
 		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
-		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, engine.NameOf(s.URN)),
+		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, snapshot.NameOf(s.URN)),
 		input:   in,
 		events: eventsOf(func(out deployments.StepOutput) []engine.Event {
 			if !IsResult(out.StepFinished, s.Op, in.Attempt()) {
@@ -177,9 +178,9 @@ func (r *run) stepCall(s engine.Step) call {
 // hookCall runs a function of the program. If its worker is lost, it waits for the next one, like a plan.
 func (r *run) hookCall(h engine.Hook) call {
 	return call{
-		name: deployments.ActivityHook, id: fmt.Sprintf("hook-%d-%s-%d-%d", h.Op, h.Point, h.Nth, len(h.Errors)),
+		name: deployments.ActivityRunHook, id: fmt.Sprintf("hook-%d-%s-%d-%d", h.Op, h.Point, h.Nth, len(h.Errors)),
 		ops: []int{h.Op}, retry: &retryForever,
-		summary: fmt.Sprintf("hook %s (%s) of %s %s", h.Name, h.Point, h.Type, engine.NameOf(h.URN)),
+		summary: fmt.Sprintf("hook %s (%s) of %s %s", h.Name, h.Point, h.Type, snapshot.NameOf(h.URN)),
 		input:   deployments.HookInput{Update: r.in.Update, Base: r.in.Base, Hook: h},
 		events: eventsOf(single[engine.HookFinished], func(err error) []engine.Event {
 			return single(hookLost(h, err))
@@ -230,7 +231,7 @@ func (r *run) settleCall(s engine.Settle) call {
 		Round: r.in.Rounds[op] + s.Step.Retries, Worker: r.lostOn[op]}
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), ops: []int{op}, retry: retry, timeout: timeout,
-		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, engine.NameOf(s.Step.URN)),
+		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, snapshot.NameOf(s.Step.URN)),
 		input:   in,
 		events: func(ctx workflow.Context, f workflow.Future) []engine.Event {
 			var found engine.StepFinished

@@ -21,6 +21,7 @@ type deployment struct {
 func (w *Workflows) Deployment(
 	ctx workflow.Context, in deployments.DeploymentInput,
 ) (deployments.DeploymentOutput, error) {
+	ctx = withNames(ctx)
 	d := &deployment{in: in}
 	d.out.Status = deployments.DeploymentSucceeded
 	if err := d.run(ctx); err != nil {
@@ -32,7 +33,7 @@ func (w *Workflows) Deployment(
 	after, _ := workflow.NewDisconnectedContext(ctx)
 	end := deployments.EndDeploymentInput{Name: in.Name, DeploymentOutput: d.out}
 	var ended deployments.EndedDeployment
-	if err := workflow.ExecuteActivity(onLong(after, "end"), deployments.ActivityEndDeployment, end).Get(after,
+	if err := execute(onLong(after, "record how it ended"), deployments.ActivityEndDeployment, end).Get(after,
 		&ended); err != nil {
 		return d.out, err
 	}
@@ -42,14 +43,14 @@ func (w *Workflows) Deployment(
 	if err := workflow.Sleep(after, removeAfter); err != nil {
 		return d.out, err
 	}
-	return d.out, workflow.ExecuteActivity(onLong(after, "remove the stack"), deployments.ActivityRemoveDestroyed,
+	return d.out, execute(onLong(after, "remove the stack"), deployments.ActivityRemoveDestroyedStack,
 		in.Name).Get(after, nil)
 }
 
 func (d *deployment) run(ctx workflow.Context) error {
 	waiting := workflow.WithWaitForCancellation(onRemote(ctx, "wait for its turn", short), true)
 	var turn deployments.DeploymentTurn
-	err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn)
+	err := execute(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn)
 	switch {
 	case err != nil && ctx.Err() != nil: // also when a look that found no turn was the last
 		turn.Skipped = "it was cancelled before its turn"
@@ -62,7 +63,7 @@ func (d *deployment) run(ctx workflow.Context) error {
 	}
 	var prepared deployments.PreparedDeployment
 	preparing := onRemote(ctx, "get the program", longestActivity)
-	if err := workflow.ExecuteActivity(preparing, deployments.ActivityPrepareDeployment, d.in.Name).Get(ctx,
+	if err := execute(preparing, deployments.ActivityPrepareDeployment, d.in.Name).Get(ctx,
 		&prepared); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (d *deployment) run(ctx workflow.Context) error {
 	}
 	var found deployments.DriftSummary
 	report := deployments.DriftReportInput{Check: check}
-	if err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, report).Get(
+	if err := execute(onShared(ctx, "report the drift"), deployments.ActivityReportDrift, report).Get(
 		ctx, &found); err != nil || found.Drifted == 0 || !prepared.Remediate {
 		return err
 	}
@@ -84,7 +85,7 @@ func (d *deployment) run(ctx workflow.Context) error {
 		return err
 	}
 	report.Remediation = &remedy
-	return workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, report).Get(ctx,
+	return execute(onShared(ctx, "report the drift"), deployments.ActivityReportDrift, report).Get(ctx,
 		nil)
 }
 
@@ -96,7 +97,7 @@ func (d *deployment) update(ctx workflow.Context, r deployments.UpdateRequest) (
 	if err := ctx.Err(); err != nil {
 		return u, err
 	}
-	if err := workflow.ExecuteActivity(onShared(after, "submit"), deployments.ActivitySubmitDeployment, submit).Get(after,
+	if err := execute(onShared(after, "submit the update"), deployments.ActivitySubmitDeployment, submit).Get(after,
 		&u); err != nil {
 		return u, err
 	}
@@ -106,10 +107,10 @@ func (d *deployment) update(ctx workflow.Context, r deployments.UpdateRequest) (
 		return onRemote(ctx, "wait for update "+u.Version, longestWait)
 	}
 	var info deployments.UpdateInfo
-	err := workflow.ExecuteActivity(options(ctx), deployments.ActivityFollowDeployment, follow).Get(ctx, &info)
+	err := execute(options(ctx), deployments.ActivityFollowDeployment, follow).Get(ctx, &info)
 	if err != nil && ctx.Err() != nil {
 		follow.Cancel = true
-		err = workflow.ExecuteActivity(options(after), deployments.ActivityFollowDeployment, follow).Get(after, &info)
+		err = execute(options(after), deployments.ActivityFollowDeployment, follow).Get(after, &info)
 	}
 	if err == nil && info.Status != string(engine.StatusSucceeded) {
 		err = unsuccessful(info)

@@ -40,8 +40,8 @@ func newDepot() *depot {
 	d.env.RegisterActivity(d.SubmitDeployment)
 	d.env.RegisterActivity(d.FollowDeployment)
 	d.env.RegisterActivity(d.EndDeployment)
-	d.env.RegisterActivity(d.RemoveDestroyed)
-	d.env.RegisterActivity(d.Compile)
+	d.env.RegisterActivity(d.RemoveDestroyedStack)
+	d.env.RegisterActivity(d.ReportDrift)
 	return d
 }
 
@@ -93,12 +93,12 @@ func (d *depot) EndDeployment(
 	return deployments.EndedDeployment{RemovesStack: d.removes}, nil
 }
 
-func (d *depot) RemoveDestroyed(context.Context, deployments.DeploymentName) error {
+func (d *depot) RemoveDestroyedStack(context.Context, deployments.DeploymentName) error {
 	d.removed++
 	return nil
 }
 
-func (d *depot) Compile(context.Context, deployments.DriftReportInput) (deployments.DriftSummary, error) {
+func (d *depot) ReportDrift(context.Context, deployments.DriftReportInput) (deployments.DriftSummary, error) {
 	return deployments.DriftSummary{Drifted: d.drifted}, nil
 }
 

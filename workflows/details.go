@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // progress handles the progress query. Attempts and their errors are known only to the server; the caller adds them.
@@ -80,10 +81,10 @@ func progressTable(p engine.Progress, waitingForWorker int) string {
 	}
 	for _, u := range p.Waiting {
 		fmt.Fprintf(&b, "\n**%s waits:** it is unknown whether it was created. Answer with `deployctl resolve`.\n",
-			engine.NameOf(u))
+			snapshot.NameOf(u))
 	}
 	for _, n := range p.NotReady {
-		fmt.Fprintf(&b, "\n**%s is not ready:** it waits for %s.\n", engine.NameOf(n.URN), n.For)
+		fmt.Fprintf(&b, "\n**%s is not ready:** it waits for %s.\n", snapshot.NameOf(n.URN), n.For)
 	}
 	if len(p.Running) > 0 {
 		b.WriteString("\n| running | type | name |\n|---|---|---|\n")

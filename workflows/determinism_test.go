@@ -28,7 +28,7 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 	},
 	{
 		"a workflow calls another activity than before", "workflows/saver.go",
-		`deployments.ActivitySave`, `deployments.ActivityHeaders`, "replay",
+		`deployments.ActivitySave`, `deployments.ActivityReadHeaders`, "replay",
 	},
 }
 

@@ -36,7 +36,7 @@ func (r *run) startInquiries(ctx workflow.Context) {
 		answer, set := workflow.NewFuture(ctx)
 		workflow.Go(ctx, func(ctx workflow.Context) { set.SetValue(r.ask(ctx, q)) })
 		r.flights = append(r.flights, flight{worker: q.in.Worker, future: answer, cancel: cancel, call: call{
-			name: deployments.ActivityInquire, ops: []int{q.in.Settle.Step.Op}, input: q.in,
+			name: deployments.ActivityAskFormerWorker, ops: []int{q.in.Settle.Step.Op}, input: q.in,
 			events: eventsOf(func(f engine.StepFinished) []engine.Event { return r.settled(q.in, f) },
 				func(error) []engine.Event { return r.settled(q.in, q.found) }),
 		}})
@@ -55,8 +55,8 @@ func (r *run) ask(ctx workflow.Context, q inquiry) engine.StepFinished {
 	}
 	for began := workflow.Now(ctx); silences > 0 && workflow.Now(ctx).Sub(began) < inquiryPatience; {
 		asked := onInquiry(ctx, q.in.Worker, "ask "+q.in.Worker+" about "+q.in.Settle.Step.URN.Name())
-		answer := workflow.ExecuteActivity(asked, deployments.ActivityInquire, q.in)
-		present := workflow.ExecuteActivity(onPing(ctx, r.in.Worker), deployments.ActivityPing)
+		answer := execute(asked, deployments.ActivityAskFormerWorker, q.in)
+		present := execute(onPing(ctx, r.in.Worker), deployments.ActivityPingWorker)
 		var known engine.StepFinished
 		err := answer.Get(ctx, &known)
 		switch {

@@ -25,6 +25,7 @@ type lease struct {
 // that it did not commit: its stack then recovers it, which commits the same.
 func (w *Workflows) Lease(ctx workflow.Context, in deployments.UpdateInput) (_ deployments.UpdateInfo, err error) {
 	defer panicToError(ctx, &err)
+	ctx = withNames(ctx)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if in.Withdrawn != "" {
@@ -35,7 +36,7 @@ func (w *Workflows) Lease(ctx workflow.Context, in deployments.UpdateInput) (_ d
 		return deployments.UpdateInfo{}, err
 	}
 	begin := withBriefRetries(onShared(ctx, "claim the stack"))
-	if err := workflow.ExecuteActivity(begin, deployments.ActivityBeginLease, in).Get(ctx, nil); err != nil {
+	if err := execute(begin, deployments.ActivityBeginLease, in).Get(ctx, nil); err != nil {
 		return deployments.UpdateInfo{}, err
 	}
 	now := workflow.Now(ctx)
@@ -131,8 +132,8 @@ func (l *lease) await(ctx workflow.Context) error {
 // commit commits what the client has written, and frees the stack.
 func (l *lease) commit(ctx workflow.Context) (deployments.UpdateInfo, error) {
 	var ended deployments.LeaseEnded
-	committing := onLong(ctx, "commit")
-	if err := workflow.ExecuteActivity(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &ended); err != nil {
+	committing := onLong(ctx, "commit what the client has written")
+	if err := execute(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &ended); err != nil {
 		return ended.UpdateInfo, err
 	}
 	info := ended.UpdateInfo
@@ -141,7 +142,7 @@ func (l *lease) commit(ctx workflow.Context) (deployments.UpdateInfo, error) {
 	finished := deployments.UpdateFinished{Update: l.in.Update, Result: engine.Result{
 		Status: engine.Status(info.Status), Error: info.Error, Changes: info.Changes}, Settle: ended.Settle}
 	// A Stack that has ended reads the head when it starts again.
-	_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
+	_ = workflow.SignalExternalWorkflow(ctx, stack, "", nameIn(ctx, deployments.SignalFinished), finished).Get(ctx, nil)
 	if err := setResult(ctx, info.Status); err != nil {
 		return info, err
 	}

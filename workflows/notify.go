@@ -13,9 +13,10 @@ func (w *Workflows) Notify(
 	ctx workflow.Context, in deployments.NotifyInput,
 ) (out deployments.NotifyOutput, err error) {
 	defer panicToError(ctx, &err)
+	ctx = withNames(ctx)
 	sent := make([]workflow.Future, len(in.Webhooks))
 	for i, name := range in.Webhooks {
-		sent[i] = workflow.ExecuteActivity(onDeliveries(ctx, in.Once), deployments.ActivityDeliver,
+		sent[i] = execute(onDeliveries(ctx, name.Name, in.Once), deployments.ActivityDeliverEvent,
 			deployments.DeliverInput{Event: in.Event, Webhook: name, Once: in.Once, Payload: in.Payload, Asked: in.Asked})
 	}
 	for _, delivery := range sent {

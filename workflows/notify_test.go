@@ -27,11 +27,11 @@ func newMail() *mail {
 	m := &mail{env: newEnvironment(), attempts: map[string]int{}, accepts: map[string]int{},
 		refuses: map[string]bool{}}
 	New(Settings{}).Register(m.env)
-	m.env.RegisterActivity(m.Deliver)
+	m.env.RegisterActivity(m.DeliverEvent)
 	return m
 }
 
-func (m *mail) Deliver(_ context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
+func (m *mail) DeliverEvent(_ context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := in.Webhook.Name

@@ -42,7 +42,7 @@ func (p play) record(ctx context.Context, t *testing.T, c client.Client) {
 	const shared = deployments.SharedTaskQueue
 	for _, queue := range []string{shared, deployments.ScheduledTaskQueue(shared), deployments.RemoteTaskQueue(shared),
 		deployments.DeliveryTaskQueue(shared)} {
-		w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: queue != shared})
+		w := worker.New(c, queue, recorderOptions(queue != shared))
 		if queue == shared {
 			New(Settings{}).Register(w)
 		}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
@@ -74,11 +75,11 @@ type stage struct {
 	next   chan deployments.Messages // what steps carry
 }
 
-func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, error) {
+func (s *stage) ReadHead(context.Context, deployments.StackName) (deployments.Head, error) {
 	return deployments.Head{StackID: "recorded", Version: s.update.Number() - 1, Next: s.update.Number()}, nil
 }
 
-func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+func (s *stage) ClaimStack(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	goal := engine.Goal{
 		Kind: engine.KindUp, Version: in.Update.Number(), Organization: theStack.Organization,
 		Project: theStack.Project,
@@ -90,20 +91,20 @@ func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments
 	}, nil
 }
 
-func (s *stage) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
+func (s *stage) ReadHeaders(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
 	return deployments.Headers{States: s.scene.base}, nil
 }
 
-func (s *stage) Ping(context.Context) error { return nil }
+func (s *stage) PingWorker(context.Context) error { return nil }
 
-func (s *stage) Release(context.Context, deployments.ReleaseInput) error { return nil }
+func (s *stage) EndSession(context.Context, deployments.ReleaseInput) error { return nil }
 
-func (s *stage) Settled(_ context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
+func (s *stage) CommitUpdate(_ context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status), Error: in.Result.Error}, nil
 }
 
-func (s *stage) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
-	out, err := s.world.Plan(ctx, in)
+func (s *stage) PlanResources(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
+	out, err := s.world.PlanResources(ctx, in)
 	for i := range out.Plans {
 		if out.Plans[i].Diff.Change == engine.ChangeUpdate {
 			out.Plans[i].Diff = engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"name"}}
@@ -140,8 +141,8 @@ func (s *stage) Step(ctx context.Context, in deployments.StepInput) (out deploym
 	return out, nil
 }
 
-// Program registers the scene's resources, each once the one before has its reply.
-func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+// RunProgram registers the scene's resources, each once the one before has its reply.
+func (s *stage) RunProgram(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	run, sent := deployments.RunWorkflowID(s.update), 0
 	next := func(m deployments.Message) deployments.Messages {
 		sent++
@@ -224,7 +225,7 @@ func (s *stage) poll(ctx context.Context, p deployments.Poll) (replies deploymen
 func scenes() []scene {
 	old := func(name, digest string) engine.State {
 		return engine.State{
-			Key: engine.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType,
+			Key: snapshot.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType,
 			Custom: true,
 			ID:     "id-" + name, Inputs: engine.Bag{Digest: digest}, Outputs: engine.Bag{Digest: digest},
 		}
@@ -274,6 +275,13 @@ func recordingServer(t *testing.T) *devserver.Server {
 	return server
 }
 
+// recorderOptions are those of a worker of this revision.
+func recorderOptions(activitiesAlone bool) worker.Options {
+	return worker.Options{DisableWorkflowWorker: activitiesAlone, DeploymentOptions: worker.DeploymentOptions{
+		Version: worker.WorkerDeploymentVersion{DeploymentName: deployments.SharedTaskQueue,
+			BuildID: strconv.Itoa(Revision)}}}
+}
+
 func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server) client.Client {
 	config, err := devserver.TemporalTLS(server.Status.TemporalCredentials)
 	if err != nil {
@@ -303,7 +311,7 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 		sc.prepare(s)
 	}
 	for _, queue := range []string{deployments.SharedTaskQueue, sc.name + "-1", sc.name + "-2"} {
-		w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: queue != deployments.SharedTaskQueue})
+		w := worker.New(c, queue, recorderOptions(queue != deployments.SharedTaskQueue))
 		if queue == deployments.SharedTaskQueue {
 			New(sc.settings).Register(w)
 		}

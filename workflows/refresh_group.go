@@ -35,7 +35,8 @@ func (r *run) refreshCall(steps []engine.Step) call {
 		ops[i] = s.Op
 	}
 	return call{
-		name: deployments.ActivityRefresh, id: fmt.Sprintf("refresh-group-%d", ops[0]), ops: ops, retry: &retryForever,
+		name: deployments.ActivityRefreshResources, id: fmt.Sprintf("refresh-group-%d", ops[0]), ops: ops,
+		retry:   &retryForever,
 		summary: fmt.Sprintf("refresh %d resources", len(steps)),
 		input:   deployments.RefreshInput{Update: r.in.Update, Base: r.in.Base, Steps: steps},
 		events: func(ctx workflow.Context, f workflow.Future) []engine.Event {

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"strconv"
 
 	"go.temporal.io/sdk/workflow"
 )
@@ -11,8 +10,8 @@ import (
 // there were, so a worker of another revision could continue from a state that the update was never in. The task fails
 // until a compatible worker polls it, or the update is migrated.
 func requireRevision(ctx workflow.Context) {
-	began, err := strconv.Atoi(workflow.GetInfo(ctx).GetCurrentBuildID())
-	if err == nil && (began < oldestCompatible || began > Revision) {
+	began, ok := began(ctx)
+	if ok && (began < oldestCompatible || began > Revision) {
 		panic(fmt.Sprintf("the update was begun by workflows of revision %d; these are of revision %d", began,
 			Revision))
 	}

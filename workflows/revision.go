@@ -4,7 +4,7 @@ import "strconv"
 
 // The linker replaces these texts (-X) in a build of another revision, whose workflows do not replay the histories of
 // this one. Only tests of upgrades have such a build.
-var revision, oldest, perSave = "1", "1", "500"
+var revision, oldest, perSave = "2", "1", "500"
 
 var (
 	// Revision is the number of the workflow code. It is raised with every release whose workflows differ; the

@@ -47,6 +47,7 @@ type run struct {
 // result.
 func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deployments.RunOutput, err error) {
 	requireRevision(ctx)
+	ctx = withNamesOf(ctx, in)
 	r := newRun(in)
 	defer func() { r.broken = err != nil && errors.Is(err, errDefect) }()
 	defer panicToError(ctx, &err)
@@ -144,7 +145,7 @@ func (r *run) load(ctx workflow.Context) error {
 		in := deployments.HeadersInput{Update: r.in.Update, Base: r.in.Base, From: from, Limit: headerItems}
 		var part deployments.Headers
 		ctx := onShared(ctx, fmt.Sprintf("load version %d", r.in.Base))
-		if err := workflow.ExecuteActivity(ctx, deployments.ActivityHeaders, in).Get(ctx, &part); err != nil {
+		if err := execute(ctx, deployments.ActivityReadHeaders, in).Get(ctx, &part); err != nil {
 			return err
 		}
 		base, pending = append(base, part.States...), append(pending, part.Pending...)
@@ -288,7 +289,7 @@ func (r *run) deliver(ctx workflow.Context, m deployments.Message) {
 // none for a closed workflow, and an Update that has closed needs none.
 func (r *run) signalUpdate(ctx workflow.Context, signal string, v any) {
 	r.outgoing = append(r.outgoing, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "",
-		signal, v))
+		nameIn(ctx, signal), v))
 }
 
 // signalsSent reports whether every signal to the Update has been sent.

@@ -157,7 +157,7 @@ func (r *run) spill(ctx workflow.Context, name string, data []byte) (*deployment
 	a := &deployments.Spilled{Name: name}
 	for part := range slices.Chunk(data, spillBytes) {
 		in := deployments.SpilledPart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
-		if err := workflow.ExecuteActivity(onShared(ctx, "spill the core"), deployments.ActivitySpill,
+		if err := execute(onShared(ctx, fmt.Sprintf("store part %d of the core", a.Parts)), deployments.ActivitySpillPart,
 			in).Get(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (r *run) loadSpilled(ctx workflow.Context, a deployments.Spilled) (core []b
 	for n := range a.Parts {
 		var part []byte
 		in := deployments.SpilledPart{Update: r.in.Update, Name: a.Name, Part: n}
-		if err := workflow.ExecuteActivity(onShared(ctx, "load the spilled core"), deployments.ActivityLoadSpilled,
+		if err := execute(onShared(ctx, fmt.Sprintf("load part %d of the core", n)), deployments.ActivityLoadSpilledPart,
 			in).Get(ctx, &part); err != nil {
 			return nil, err
 		}

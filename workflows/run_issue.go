@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // issue takes everything that the core has ready: it queues changes and events for the saver and replies for the
@@ -84,7 +85,8 @@ type pausing struct {
 func (r *run) pause(ctx workflow.Context, p engine.Pause) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	d := time.Duration(p.Seconds * float64(time.Second))
-	summary := clip(fmt.Sprintf("%s %s is not ready: it waits for %s", p.Type, engine.NameOf(p.URN), p.For), summaryBytes)
+	name := snapshot.NameOf(p.URN)
+	summary := clip(fmt.Sprintf("%s %s is not ready: it waits for %s", p.Type, name, p.For), summaryBytes)
 	r.pauses = append(r.pauses, pausing{
 		op: p.Op, timer: workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: summary}), cancel: cancel,
 	})
@@ -133,7 +135,7 @@ func (r *run) abandon(op int) {
 		case deployments.ActivityAnalyzeStack:
 			r.handle(engine.StackAnalyzed{Op: op, Error: "it was cancelled"})
 			continue
-		case deployments.ActivityPlan:
+		case deployments.ActivityPlanResources:
 			r.handle(engine.Planned{Op: op, Error: "it was cancelled"})
 			continue
 		}

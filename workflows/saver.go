@@ -138,7 +138,7 @@ func (s *saver) startSave(ctx workflow.Context) {
 		return
 	}
 	s.sent = s.nextSave(saveBytes)
-	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave,
+	s.flight = execute(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave,
 		*s.sent)
 }
 

@@ -28,6 +28,7 @@ type scheduled struct {
 func (w *Workflows) Scheduled(
 	ctx workflow.Context, in deployments.ScheduledInput,
 ) (deployments.ScheduledOutput, error) {
+	ctx = withNames(ctx)
 	s := &scheduled{in: in}
 	err := s.run(ctx)
 	status := engine.StatusSucceeded
@@ -48,7 +49,7 @@ func (s *scheduled) run(ctx workflow.Context) error {
 		if _, err := s.update(ctx, false); err != nil || !s.in.Schedule.RemoveStack {
 			return err
 		}
-		return workflow.ExecuteActivity(onShared(ctx, "remove the stack"), deployments.ActivityRemoveStack,
+		return execute(onShared(ctx, "remove the stack"), deployments.ActivityRemoveStack,
 			s.in).Get(ctx, nil)
 	}
 	check, err := s.update(ctx, true)
@@ -77,7 +78,7 @@ func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.U
 	}
 	var accepted deployments.Accepted
 	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, DriftCheck: driftCheck}
-	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx,
+	if err := execute(onScheduled(ctx, "submit the update"), deployments.ActivitySubmitUpdate, in).Get(ctx,
 		&accepted); err != nil {
 		return deployments.UpdateName{}, err
 	}
@@ -86,7 +87,7 @@ func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.U
 	following := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
 		onShared(ctx, "wait for update "+u.Version), longestWait), heartbeat)
 	var info deployments.UpdateInfo
-	if err := workflow.ExecuteActivity(following, deployments.ActivityAwaitUpdate, u).Get(ctx, &info); err != nil {
+	if err := execute(following, deployments.ActivityAwaitUpdate, u).Get(ctx, &info); err != nil {
 		return u, err
 	}
 	if info.Status != string(engine.StatusSucceeded) {
@@ -110,7 +111,7 @@ func unsuccessful(info deployments.UpdateInfo) error {
 // report makes the report of a drift check and shows its summary.
 func (s *scheduled) report(ctx workflow.Context, in deployments.DriftReportInput) error {
 	var found deployments.DriftSummary
-	err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, in).Get(ctx,
+	err := execute(onShared(ctx, "report the drift"), deployments.ActivityReportDrift, in).Get(ctx,
 		&found)
 	if err != nil {
 		return err

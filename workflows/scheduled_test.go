@@ -31,13 +31,13 @@ func newOffice() *office {
 		endings: map[string]deployments.UpdateInfo{},
 	}
 	New(Settings{}).Register(o.env)
-	o.env.RegisterActivity(o.Submit)
-	o.env.RegisterActivity(o.Follow)
-	o.env.RegisterActivity(o.Compile)
+	o.env.RegisterActivity(o.SubmitUpdate)
+	o.env.RegisterActivity(o.AwaitUpdate)
+	o.env.RegisterActivity(o.ReportDrift)
 	return o
 }
 
-func (o *office) Submit(_ context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+func (o *office) SubmitUpdate(_ context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
 	if o.refusal != nil {
 		return deployments.Accepted{}, o.refusal
 	}
@@ -57,7 +57,7 @@ func (o *office) Submit(_ context.Context, in deployments.SubmitInput) (deployme
 	return a, nil
 }
 
-func (o *office) Follow(_ context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+func (o *office) AwaitUpdate(_ context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	if info, ok := o.endings[u.Version]; ok {
 		info.Update = u
 		return info, nil
@@ -65,7 +65,7 @@ func (o *office) Follow(_ context.Context, u deployments.UpdateName) (deployment
 	return deployments.UpdateInfo{Update: u, Status: "succeeded"}, nil
 }
 
-func (o *office) Compile(_ context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
+func (o *office) ReportDrift(_ context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
 	o.compiled = append(o.compiled, in)
 	return deployments.DriftSummary{Drifted: o.drifted, Details: "what drifted"}, nil
 }

@@ -18,7 +18,8 @@ type stack struct {
 	headReadAt time.Time // the head may have changed in a later task
 	loaded     bool
 	lock       workflow.Mutex // one submission at a time
-	finished   workflow.ReceiveChannel
+	finished   signals
+	former     bool   // activities have their former names
 	watch      *watch // of the active update
 
 	awaited int                    // handlers that wait for the end of the active update
@@ -41,7 +42,7 @@ type watch struct {
 // Stack is the lock and the queue of one stack: it runs its updates one after another, and ends after it has been idle
 // for a while. Nothing is lost then: the head names the active update.
 func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel must not release the lock
+	ctx, _ = workflow.NewDisconnectedContext(withNames(ctx)) // a cancel must not release the lock
 	info := workflow.GetInfo(ctx)
 	if in.Continues != "" && in.Continues != info.ContinuedExecutionRunID {
 		return temporal.NewNonRetryableApplicationError("the input is of another run of this stack's workflow, so it is "+
@@ -50,7 +51,7 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 	if in.Since.IsZero() {
 		in.Since = info.WorkflowStartTime
 	}
-	s := &stack{queue: queue{StackInput: in}, lock: workflow.NewMutex(ctx)}
+	s := &stack{queue: queue{StackInput: in}, lock: workflow.NewMutex(ctx), former: hasFormerNames(ctx)}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 }
 
 func (s *stack) listen(ctx workflow.Context) error {
-	s.finished = workflow.GetSignalChannel(ctx, deployments.SignalFinished)
+	s.finished = signalsOf(ctx, deployments.SignalFinished)
 	info := func() (deployments.StackInfo, error) { return s.info(), nil }
 	return errors.Join(
 		workflow.SetQueryHandler(ctx, deployments.QueryQueue, info),
@@ -98,7 +99,7 @@ func (s *stack) listen(ctx workflow.Context) error {
 func (s *stack) readHead(ctx workflow.Context) error {
 	s.head = deployments.Head{}
 	reading := withBriefRetries(onShared(ctx, "read the head"))
-	err := workflow.ExecuteActivity(reading, deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
+	err := execute(reading, deployments.ActivityReadHead, s.Stack).Get(ctx, &s.head)
 	if err == nil {
 		s.headReadAt = workflow.Now(ctx)
 	}
@@ -112,7 +113,7 @@ func (s *stack) readHead(ctx workflow.Context) error {
 
 // handleSubmit handles the update submit.
 func (s *stack) handleSubmit(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
-	ctx = disconnected(ctx)
+	ctx = s.handling(ctx)
 	a, err := s.take(ctx, r)
 	if err != nil {
 		s.reject(r)
@@ -172,7 +173,7 @@ func (s *stack) refreshHead(ctx workflow.Context) error {
 
 // handleReserve handles the update reserve.
 func (s *stack) handleReserve(ctx workflow.Context) (int, error) {
-	ctx = disconnected(ctx)
+	ctx = s.handling(ctx)
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
@@ -196,6 +197,11 @@ func disconnected(ctx workflow.Context) workflow.Context {
 	return ctx
 }
 
+// handling returns the context of a handler, which a cancel of the workflow does not end either.
+func (s *stack) handling(ctx workflow.Context) workflow.Context {
+	return namesOf(disconnected(ctx), s.former)
+}
+
 // handleWithdraw handles the update withdraw.
 func (s *stack) handleWithdraw(ctx workflow.Context, w deployments.Withdrawal) (bool, error) {
 	err := workflow.Await(disconnected(ctx), func() bool { return s.loaded || s.trouble != nil })
@@ -212,7 +218,7 @@ func clientError(err error) error {
 
 // hasWork reports whether the loop has something to do.
 func (s *stack) hasWork() bool {
-	return s.finished.Len() > 0 || len(s.withdrawn) > 0 || s.Active == nil && len(s.Queue) > 0 ||
+	return s.finished.waiting() > 0 || len(s.withdrawn) > 0 || s.Active == nil && len(s.Queue) > 0 ||
 		s.watch != nil && s.watch.closed.IsReady() || s.trouble != nil && s.retryDue()
 }
 
@@ -220,7 +226,7 @@ func (s *stack) hasWork() bool {
 func (s *stack) receive(ctx workflow.Context) {
 	for {
 		var f deployments.UpdateFinished
-		if !s.finished.ReceiveAsync(&f) {
+		if !s.finished.take(&f) {
 			return
 		}
 		s.freeStack(ctx, f.Update, f.Settle)
@@ -282,12 +288,12 @@ func (s *stack) watchActive(ctx workflow.Context) { s.watch = s.awaitClosed(ctx,
 func (s *stack) awaitClosed(ctx workflow.Context, u deployments.UpdateName) *watch {
 	ctx, cancel := workflow.WithCancel(onShared(ctx, "wait for update "+u.Version))
 	ctx = workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(ctx, longestWait), heartbeat)
-	return &watch{closed: workflow.ExecuteActivity(ctx, deployments.ActivityEnded, u), cancel: cancel, polled: true}
+	return &watch{closed: execute(ctx, deployments.ActivityAwaitWorkflow, u), cancel: cancel, polled: true}
 }
 
 // mayContinue reports whether the history is long and the input of the next run would hold everything.
 func (s *stack) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return (info.GetCurrentHistoryLength() > stackEvents || info.GetContinueAsNewSuggested()) &&
-		workflow.AllHandlersFinished(ctx) && s.finished.Len() == 0 && len(s.withdrawn) == 0
+		workflow.AllHandlersFinished(ctx) && s.finished.waiting() == 0 && len(s.withdrawn) == 0
 }

@@ -97,7 +97,7 @@ func (s *stack) ready(ctx workflow.Context) error {
 // handleRecover handles the update recover: it returns once the active update that closed without a commit has been
 // recovered or discarded, or the reason why it cannot be.
 func (s *stack) handleRecover(ctx workflow.Context, r deployments.Recovery) error {
-	ctx = disconnected(ctx)
+	ctx = s.handling(ctx)
 	if r.Discard != (deployments.UpdateName{}) {
 		s.discard = r.Discard
 		defer func() { s.discard = deployments.UpdateName{} }()
@@ -182,15 +182,15 @@ func (s *stack) recover(ctx workflow.Context) error {
 // tryRecover makes one attempt to recover.
 func (s *stack) tryRecover(ctx workflow.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	var host string
-	stopping := withBriefRetries(onShared(ctx, "stop its workflows"))
-	if err := workflow.ExecuteActivity(stopping, deployments.ActivityStop, in.Update).Get(ctx, &host); err != nil {
+	stopping := withBriefRetries(onShared(ctx, "end what still runs of "+s.first()))
+	if err := execute(stopping, deployments.ActivityTerminateRun, in.Update).Get(ctx, &host); err != nil {
 		return out, err
 	}
 	if host != "" {
 		release(ctx, in.Update, []string{host})
 	}
 	recovering := withBriefRetries(onLong(ctx, "recover "+s.first()))
-	err = workflow.ExecuteActivity(recovering, deployments.ActivityRecover, in).Get(ctx, &out)
+	err = execute(recovering, deployments.ActivityRecoverUpdate, in).Get(ctx, &out)
 	if err == nil && out.Update != in.Update { // not from a worker: somebody completed the activity by hand
 		err = temporal.NewApplicationError("its recovery was completed with another result",
 			string(deployments.CodeInternal))

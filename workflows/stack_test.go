@@ -38,7 +38,7 @@ type yard struct {
 	refusals  map[string]error
 }
 
-func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, error) {
+func (y *yard) ReadHead(context.Context, deployments.StackName) (deployments.Head, error) {
 	y.heads++
 	head := y.head
 	if head.StackID == "" {
@@ -47,11 +47,11 @@ func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, e
 	return head, y.unread
 }
 
-func (y *yard) Ended(context.Context, deployments.UpdateName) error { return y.blind }
+func (y *yard) AwaitWorkflow(context.Context, deployments.UpdateName) error { return y.blind }
 
-func (y *yard) Stop(context.Context, deployments.UpdateName) (string, error) { return "", nil }
+func (y *yard) TerminateRun(context.Context, deployments.UpdateName) (string, error) { return "", nil }
 
-func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+func (y *yard) RecoverUpdate(_ context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	if y.broken != nil && !in.Discard {
 		return out, y.broken
 	}
@@ -111,10 +111,10 @@ func newYard(head deployments.Head) *yard {
 	}
 	y.env.RegisterWorkflowWithOptions(New(Settings{}).Stack, workflow.RegisterOptions{Name: deployments.WorkflowStack})
 	y.env.RegisterWorkflowWithOptions(y.Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
-	y.env.RegisterActivity(y.Head)
-	y.env.RegisterActivity(y.Ended)
-	y.env.RegisterActivity(y.Stop)
-	y.env.RegisterActivity(y.Recover)
+	y.env.RegisterActivity(y.ReadHead)
+	y.env.RegisterActivity(y.AwaitWorkflow)
+	y.env.RegisterActivity(y.TerminateRun)
+	y.env.RegisterActivity(y.RecoverUpdate)
 	return y
 }
 

@@ -171,11 +171,11 @@ func onRemote(ctx workflow.Context, summary string, d time.Duration) workflow.Co
 }
 
 // onDeliveries returns those of an activity that sends an event to a webhook.
-func onDeliveries(ctx workflow.Context, once bool) workflow.Context {
+func onDeliveries(ctx workflow.Context, webhook string, once bool) workflow.Context {
 	o := workflow.ActivityOptions{
 		TaskQueue:           deployments.DeliveryTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout: deliverTime, ScheduleToCloseTimeout: deliverPatience, RetryPolicy: &retryDelivery,
-		Summary: "send it",
+		Summary: clip("send it to "+webhook, summaryBytes),
 	}
 	if once {
 		o.RetryPolicy = &retryBriefly
@@ -192,7 +192,9 @@ func onInquiry(ctx workflow.Context, worker, summary string) workflow.Context {
 
 // onPing returns the options of an activity that shows that a worker is alive.
 func onPing(ctx workflow.Context, worker string) workflow.Context {
-	return workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &noRetry), startTimeout)
+	o := workflow.GetActivityOptions(onWorker(ctx, worker, &noRetry))
+	o.StartToCloseTimeout, o.Summary = startTimeout, "ask whether it is alive"
+	return workflow.WithActivityOptions(ctx, o)
 }
 
 // onWorker returns the options of an activity that only one worker can execute.

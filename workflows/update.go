@@ -34,6 +34,7 @@ type update struct {
 // it from its saves and its history.
 func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (_ deployments.UpdateInfo, err error) {
 	requireRevision(ctx)
+	ctx = withNames(ctx)
 	defer panicToError(ctx, &err)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -100,7 +101,7 @@ func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments
 		if s := in.Request.Submitted; s != nil {
 			entry.StackID = s.StackID
 		}
-		if err := workflow.ExecuteActivity(enter, deployments.ActivityEnter, entry).Get(ctx, nil); err != nil {
+		if err := execute(enter, deployments.ActivityAddToHistory, entry).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Info("The update is not in the history.", "error", err)
 		}
 	}
@@ -123,7 +124,7 @@ func (u *update) claim(ctx workflow.Context) error {
 	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Number: u.claims}
 	var c deployments.Claimed
 	for {
-		future := workflow.ExecuteActivity(u.onHostQueue(ctx), deployments.ActivityClaim, in)
+		future := execute(u.onHostQueue(ctx), deployments.ActivityClaimStack, in)
 		if u.stopClaim = cancel; u.cancelled && u.claims == 1 {
 			cancel()
 		}
@@ -170,6 +171,7 @@ func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 	u.run = workflow.ExecuteChildWorkflow(ctx, deployments.WorkflowRun, deployments.RunInput{
 		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base,
 		Retries: u.claimed.Retries, Trace: u.in.Request.Trace, ForceContinue: forceContinue,
+		Names: namesSince(ctx),
 	})
 	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
 }
@@ -182,15 +184,15 @@ func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deploy
 	var info deployments.UpdateInfo
 	in := deployments.CommitInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, LastSave: out.LastSave,
 		Result: out.Result}
-	if err := workflow.ExecuteActivity(u.onHostQueue(onLong(ctx, "commit")), deployments.ActivityCommit, in).Get(ctx,
-		&info); err != nil {
+	committing := u.onHostQueue(onLong(ctx, "commit update "+u.in.Update.Version))
+	if err := execute(committing, deployments.ActivityCommitUpdate, in).Get(ctx, &info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {
 		stack := deployments.StackWorkflowID(u.in.Update.StackName)
 		finished := deployments.UpdateFinished{Update: u.in.Update, Result: out.Result}
 		// A Stack that has ended reads the head when it starts again.
-		_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
+		_ = workflow.SignalExternalWorkflow(ctx, stack, "", nameIn(ctx, deployments.SignalFinished), finished).Get(ctx, nil)
 	}
 	showResult(ctx, out.Result)
 	err := setResult(ctx, string(out.Result.Status))
@@ -207,8 +209,10 @@ func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 	var released []workflow.Future
 	for _, worker := range workers {
 		ctx := onWorker(ctx, worker, &noRetry)
-		ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
-		released = append(released, workflow.ExecuteActivity(ctx, deployments.ActivityRelease,
+		o := workflow.GetActivityOptions(ctx)
+		o.ScheduleToStartTimeout, o.StartToCloseTimeout, o.Summary = releaseStart, short, "end its plugins"
+		ctx = workflow.WithActivityOptions(ctx, o)
+		released = append(released, execute(ctx, deployments.ActivityEndSession,
 			deployments.ReleaseInput{Update: u}))
 	}
 	for _, r := range released {
@@ -220,42 +224,18 @@ func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 
 // listen passes signals on while the update runs.
 func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
-	cancels := workflow.GetSignalChannel(ctx, deployments.SignalCancel)
-	answers := workflow.GetSignalChannel(ctx, deployments.SignalResolve)
-	losses := workflow.GetSignalChannel(ctx, deployments.SignalLost)
-	reached := workflow.GetSignalChannel(ctx, deployments.SignalReached)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		stop.Receive(ctx, nil)
 		u.cancel(ctx, engine.Cancelled{})
 	})
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var c engine.Cancelled
-			cancels.Receive(ctx, &c)
-			u.cancel(ctx, c)
-		}
+	onSignal(ctx, deployments.SignalCancel, u.cancel)
+	onSignal(ctx, deployments.SignalResolve, func(ctx workflow.Context, a engine.Resolved) {
+		u.signalRun(ctx, deployments.SignalResolve, a)
 	})
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var a engine.Resolved
-			answers.Receive(ctx, &a)
-			u.signalRun(ctx, deployments.SignalResolve, a)
-		}
+	onSignal(ctx, deployments.SignalLost, func(ctx workflow.Context, l deployments.WorkerLost) {
+		u.handleWorkerLost(ctx, l.Worker)
 	})
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var l deployments.WorkerLost
-			losses.Receive(ctx, &l)
-			u.handleWorkerLost(ctx, l.Worker)
-		}
-	})
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var at deployments.Reached
-			reached.Receive(ctx, &at)
-			u.recordProgress(at)
-		}
-	})
+	onSignal(ctx, deployments.SignalReached, func(_ workflow.Context, at deployments.Reached) { u.recordProgress(at) })
 }
 
 // cancel stops the program and passes the cancel to the Run, which starts nothing new. A repeated cancel is not passed

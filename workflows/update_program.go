@@ -70,7 +70,7 @@ func (u *update) program(ctx workflow.Context, epoch int) (deployments.ProgramOu
 	o.Summary = "run the program"
 	ctx = workflow.WithActivityOptions(ctx, o)
 	in := deployments.ProgramInput{Update: u.in.Update, Base: u.claimed.Base, Goal: u.claimed.Goal, Epoch: epoch}
-	future := workflow.ExecuteActivity(ctx, deployments.ActivityProgram, in)
+	future := execute(ctx, deployments.ActivityRunProgram, in)
 	if u.stopProgram = cancel; u.cancelled {
 		cancel()
 	}
@@ -135,5 +135,5 @@ func (u *update) handleWorkerLost(ctx workflow.Context, worker string) {
 
 // alive pings a worker. If the worker is gone, its successor answers, or nobody does.
 func (u *update) alive(ctx workflow.Context, worker string) bool {
-	return !workerLost(workflow.ExecuteActivity(onPing(ctx, worker), deployments.ActivityPing).Get(ctx, nil))
+	return !workerLost(execute(onPing(ctx, worker), deployments.ActivityPingWorker).Get(ctx, nil))
 }

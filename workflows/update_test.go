@@ -42,7 +42,7 @@ type hosts struct {
 	ended error                      // the error of the workflow, also that of an update that committed
 }
 
-func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+func (h *hosts) ClaimStack(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {
@@ -57,7 +57,7 @@ func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deploymen
 	}, nil
 }
 
-func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+func (h *hosts) RunProgram(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	h.mu.Lock()
 	h.epochs, h.ran = append(h.epochs, in.Epoch), append(h.ran, activity.GetInfo(ctx).TaskQueue)
 	h.mu.Unlock()
@@ -69,12 +69,12 @@ func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	return out, err
 }
 
-func (h *hosts) Enter(_ context.Context, in deployments.Entry) error {
+func (h *hosts) AddToHistory(_ context.Context, in deployments.Entry) error {
 	h.entered = append(h.entered, in.Info)
 	return nil
 }
 
-func (h *hosts) Ping(ctx context.Context) error {
+func (h *hosts) PingWorker(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.dead[activity.GetInfo(ctx).TaskQueue] {
@@ -83,12 +83,12 @@ func (h *hosts) Ping(ctx context.Context) error {
 	return nil
 }
 
-func (h *hosts) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
+func (h *hosts) CommitUpdate(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	h.settled, h.settledAt = &in, activity.GetInfo(ctx).TaskQueue
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status)}, nil
 }
 
-func (h *hosts) Release(ctx context.Context, _ deployments.ReleaseInput) error {
+func (h *hosts) EndSession(ctx context.Context, _ deployments.ReleaseInput) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.released = append(h.released, activity.GetInfo(ctx).TaskQueue)
@@ -148,12 +148,12 @@ func (h *hosts) carryOut(
 	env.RegisterWorkflowWithOptions(h.Run, workflow.RegisterOptions{Name: deployments.WorkflowRun})
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error { return workflow.Sleep(ctx, time.Hour) },
 		workflow.RegisterOptions{Name: deployments.WorkflowStack})
-	env.RegisterActivity(h.Claim)
-	env.RegisterActivity(h.Program)
-	env.RegisterActivity(h.Ping)
-	env.RegisterActivity(h.Enter)
-	env.RegisterActivity(h.Settled)
-	env.RegisterActivity(h.Release)
+	env.RegisterActivity(h.ClaimStack)
+	env.RegisterActivity(h.RunProgram)
+	env.RegisterActivity(h.PingWorker)
+	env.RegisterActivity(h.AddToHistory)
+	env.RegisterActivity(h.CommitUpdate)
+	env.RegisterActivity(h.EndSession)
 	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished,
 		anything).Return(
 		func(_, _, _, _ string, arg any) error {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 var theStack = deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
@@ -111,7 +112,9 @@ func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.St
 	return found, w.settling
 }
 
-func (w *world) Inquire(ctx context.Context, in deployments.SettleInput) (known engine.StepFinished, err error) {
+func (w *world) AskFormerWorker(
+	ctx context.Context, in deployments.SettleInput,
+) (known engine.StepFinished, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inquired = append(w.inquired, activity.GetInfo(ctx).TaskQueue)
@@ -123,7 +126,7 @@ func (w *world) Inquire(ctx context.Context, in deployments.SettleInput) (known 
 	return known, err
 }
 
-func (w *world) Ping(ctx context.Context) error {
+func (w *world) PingWorker(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead[activity.GetInfo(ctx).TaskQueue] {
@@ -132,7 +135,7 @@ func (w *world) Ping(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deployments.PlanOutput, err error) {
+func (w *world) PlanResources(_ context.Context, in deployments.PlanInput) (out deployments.PlanOutput, err error) {
 	for _, p := range in.Plans {
 		planned := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
 		if p.Old != nil && !p.Old.Inputs.Same(p.Goal.Inputs) {
@@ -157,8 +160,10 @@ func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
 	return nil
 }
 
-// Refresh reads a group of resources; those with an outcome of their own are left to Step.
-func (w *world) Refresh(ctx context.Context, in deployments.RefreshInput) (out deployments.RefreshOutput, err error) {
+// RefreshResources reads a group of resources; those with an outcome of their own are left to Step.
+func (w *world) RefreshResources(
+	ctx context.Context, in deployments.RefreshInput,
+) (out deployments.RefreshOutput, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead[activity.GetInfo(ctx).TaskQueue] {
@@ -179,11 +184,11 @@ func (w *world) Refresh(ctx context.Context, in deployments.RefreshInput) (out d
 	return out, w.refreshing
 }
 
-func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
+func (w *world) ReadHeaders(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
 	return deployments.Headers{States: w.base}, nil
 }
 
-func (w *world) PutAside(_ context.Context, p deployments.SpilledPart) error {
+func (w *world) SpillPart(_ context.Context, p deployments.SpilledPart) error {
 	if w.aside == nil {
 		w.aside = map[string][]byte{}
 	}
@@ -194,7 +199,7 @@ func (w *world) PutAside(_ context.Context, p deployments.SpilledPart) error {
 	return nil
 }
 
-func (w *world) TakeUp(_ context.Context, p deployments.SpilledPart) ([]byte, error) {
+func (w *world) LoadSpilledPart(_ context.Context, p deployments.SpilledPart) ([]byte, error) {
 	data, ok := w.aside[fmt.Sprint(p.Name, p.Part)]
 	if !ok {
 		return nil, fmt.Errorf("part %d of %s was never put aside", p.Part, p.Name)
@@ -205,7 +210,7 @@ func (w *world) TakeUp(_ context.Context, p deployments.SpilledPart) ([]byte, er
 // snapshot applies the saves and returns the names of the stored resources and the number of pending operations.
 func (w *world) snapshot(t *testing.T) (names []string, pending int) {
 	t.Helper()
-	snap, seq := engine.NewSnapshot(nil, nil), 0
+	snap, seq := snapshot.New(nil, nil), 0
 	for i := range len(w.saves) {
 		save, ok := w.saves[i+1]
 		if !ok {

@@ -42,7 +42,7 @@ func (f *field) overtake(
 // stack keeps its state, and nothing is made again.
 func absentResults(t *testing.T, f *field) {
 	c := f.temporal(t)
-	for kind, workflow := range map[string]string{"Headers": "run", "Claim": "update"} {
+	for kind, workflow := range map[string]string{"ReadHeaders": "run", "ClaimStack": "update"} {
 		for name, nothing := range map[string]*commonpb.Payloads{"nil": nil, "empty": {}} {
 			project := strings.ToLower("absent-" + kind + "-" + name)
 			tool := f.project(t, project, two, "FAKECLOUD_ENDPOINT="+f.cloud.URL())

@@ -287,7 +287,7 @@ func hugePayloads(t *testing.T, f *field) {
 	for i := range size(3, 40) {
 		_, err := c.WorkflowService().SignalWorkflowExecution(patient(t),
 			&workflowservice.SignalWorkflowExecutionRequest{
-				Namespace: namespace, WorkflowExecution: stack, SignalName: "settled", Input: huge,
+				Namespace: namespace, WorkflowExecution: stack, SignalName: "finished", Input: huge,
 				RequestId: "huge-signal-" + time.Now().String(),
 			})
 		if err != nil {

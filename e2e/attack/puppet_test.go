@@ -175,7 +175,7 @@ func anotherPayload(t *testing.T, f *field) {
 	c := f.temporal(t)
 	updateID := "update/organization/" + project + "/dev/1"
 	events := history(t, c, updateID)
-	program := scheduled(t, events, "Program", "")
+	program := scheduled(t, events, "RunProgram", "")
 	shared := events[0].GetWorkflowExecutionStartedEventAttributes().GetTaskQueue()
 	stackID := "stack/organization/" + project + "/dev"
 	for _, mistaken := range []struct {
@@ -184,7 +184,8 @@ func anotherPayload(t *testing.T, f *field) {
 	}{{updateID, program.GetInput()}, {stackID, firstAnswer(t, history(t, c, stackID))}} {
 		p := newPuppet(t, c, mistaken.id)
 		for _, header := range []*commonpb.Header{nil, program.GetHeader()} {
-			if p.call(t, "Settled", &historypb.ActivityTaskScheduledEventAttributes{TaskQueue: shared, Input: mistaken.input,
+			if p.call(t, "CommitUpdate", &historypb.ActivityTaskScheduledEventAttributes{
+				TaskQueue: shared, Input: mistaken.input,
 				Header: header}) {
 				t.Errorf("%s has an update committed by what is no commit", mistaken.id)
 			}
@@ -222,7 +223,7 @@ func repeatedStep(t *testing.T, f *field) {
 		if a.GetActivityType().GetName() != "Step" || !strings.HasPrefix(a.GetActivityId(), "create-") {
 			continue
 		}
-		for _, activity := range []string{"Step", "Release", "Step"} {
+		for _, activity := range []string{"Step", "EndSession", "Step"} {
 			if p.call(t, activity, a) {
 				t.Errorf("%s of %s is done for a workflow run that has not scheduled it", activity, a.GetActivityId())
 			}

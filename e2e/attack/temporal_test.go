@@ -216,7 +216,8 @@ func plainPayloads(t *testing.T, f *field) {
 	harness.Must(t, err)
 	for _, kind := range []string{"update", "run"} {
 		id := f.running(t, kind)
-		for _, signal := range []string{"cancel", "resolve", "messages", "lost", "reached", "settled"} {
+		for _, signal := range []string{"cancel", "resolve", "messages", "worker-lost", "changes-made",
+			"finished"} {
 			if err := c.SignalWorkflow(patient(t), id, "", signal,
 				map[string]any{"forced": true, "worker": "mine"}); err != nil {
 				t.Logf("%s to %s: %v", signal, id, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 // driver plays one update against the cloud: whatever may happen next happens in random order.
@@ -27,7 +28,7 @@ type driver struct {
 
 	run        *engine.Run
 	ahead      ahead
-	replayed   *engine.Snapshot
+	replayed   *snapshot.Snapshot
 	open       []engine.Command
 	paused     []int                       // operations whose pauses have not ended
 	lost       map[int]engine.StepFinished // effects nobody was told of
@@ -45,7 +46,7 @@ type driver struct {
 
 func (d *driver) play() error {
 	d.run = engine.New(d.goal, d.base, d.pending)
-	d.replayed = engine.NewSnapshot(d.base, d.pending)
+	d.replayed = snapshot.New(d.base, d.pending)
 	d.lost, d.called = map[int]engine.StepFinished{}, map[int]bool{}
 	for _, s := range headers(d.base) {
 		d.say(s)
@@ -135,7 +136,7 @@ func (d *driver) settle() error {
 	if d.run.InFlight() != len(d.open)+len(d.paused) {
 		return fmt.Errorf("%d are in flight, %d open, %d paused", d.run.InFlight(), len(d.open), len(d.paused))
 	}
-	if err := engine.Verify(states); err != nil {
+	if err := snapshot.Verify(states); err != nil {
 		return fmt.Errorf("%w in\n%s\n", err, strings.Join(headers(states), "\n"))
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 )
 
 // ends are the activities after which an update's log has its end.
-var ends = map[string]bool{deployments.ActivityCommit: true, deployments.ActivityEndLease: true,
-	deployments.ActivityEnter: true}
+var ends = map[string]bool{deployments.ActivityCommitUpdate: true, deployments.ActivityEndLease: true,
+	deployments.ActivityAddToHistory: true}
 
 // stages tells when an update has begun, as soon as it has, and when its workflow has ended the log, or is closed
 // without that (false). The history of the workflow says both as it happens, however large the update is: its steps are
@@ -62,7 +62,7 @@ func (w *watcher) readStages(ctx context.Context, begin func(at time.Time)) (wri
 			return false, err
 		}
 		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
-			scheduled[e.GetEventId()] = a.GetActivityType().GetName()
+			scheduled[e.GetEventId()] = deployments.PresentName(a.GetActivityType().GetName())
 		}
 		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
 			if begin(e.GetEventTime().AsTime()); ends[scheduled[a.GetScheduledEventId()]] {

@@ -180,7 +180,7 @@ func (s *Service) unclaimed(
 		return s.noWorker(ctx, d.GetExecutionConfig().GetTaskQueue().GetName())
 	}
 	for _, a := range d.GetPendingActivities() {
-		if a.GetActivityType().GetName() != deployments.ActivityClaim ||
+		if deployments.PresentName(a.GetActivityType().GetName()) != deployments.ActivityClaimStack ||
 			a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
 			a.GetLastFailure() != nil || !longSince(a.GetScheduledTime()) {
 			continue

@@ -91,18 +91,19 @@ func TestAWatcherLearnsOnceWhyAnActivityIsRetried(t *testing.T) {
 		failures []error
 		told     []string
 	}{
-		{"the claim of an update fails", deployments.UpdateWorkflowID(u), deployments.ActivityClaim, []error{full},
+		{"the claim of an update fails", deployments.UpdateWorkflowID(u), deployments.ActivityClaimStack, []error{full},
 			[]string{"Waiting: no space left on device" + again}},
 		{"a save of its run fails", deployments.RunWorkflowID(u), deployments.ActivitySave, []error{refused},
 			[]string{"Waiting: the credentials are refused" + again}},
-		{"it fails for one reason and another in turn", deployments.UpdateWorkflowID(u), deployments.ActivityClaim,
+		{"it fails for one reason and another in turn", deployments.UpdateWorkflowID(u), deployments.ActivityClaimStack,
 			[]error{full, refused, full, refused},
 			[]string{"Waiting: no space left on device" + again, "Waiting: the credentials are refused" + again}},
-		{"it fails for one reason with another file each time", deployments.UpdateWorkflowID(u), deployments.ActivityClaim,
+		{"it fails for one reason with another file each time", deployments.UpdateWorkflowID(u),
+			deployments.ActivityClaimStack,
 			[]error{errors.New("mkdir /home/work/.new-123: " + full.Error()),
 				errors.New("mkdir /home/work/.new-456: " + full.Error())},
 			[]string{"Waiting: mkdir /home/work/.new-123: no space left on device" + again}},
-		{"it succeeds and something fails later", deployments.UpdateWorkflowID(u), deployments.ActivityClaim,
+		{"it succeeds and something fails later", deployments.UpdateWorkflowID(u), deployments.ActivityClaimStack,
 			[]error{full, nil, full},
 			[]string{"Waiting: no space left on device" + again, "Waiting: no space left on device" + again}},
 		{"a step fails, which its progress says", deployments.RunWorkflowID(u), deployments.ActivityStep, []error{full},

@@ -52,14 +52,14 @@ func (b *briefly) HasNext() bool { return b.events < 4 }
 func (b *briefly) Next() (*historypb.HistoryEvent, error) {
 	b.events++
 	e := &historypb.HistoryEvent{EventId: int64(b.events), EventTime: timestamppb.Now()}
-	name := map[bool]string{true: deployments.ActivityClaim, false: deployments.ActivityCommit}[b.events < 3]
+	name := map[bool]string{true: deployments.ActivityClaimStack, false: deployments.ActivityCommitUpdate}[b.events < 3]
 	if b.events%2 == 1 {
 		e.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
 				ActivityType: &commonpb.ActivityType{Name: name}}}
 		return e, nil
 	}
-	if name == deployments.ActivityCommit {
+	if name == deployments.ActivityCommitUpdate {
 		time.Sleep(b.committed) // of the bubble
 	}
 	e.Attributes = &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -159,7 +160,7 @@ func dependentsOf(states []engine.State, gone set) set {
 	missing := map[urn.URN]bool{} // URNs of which a copy goes
 	for i := range states {
 		s := &states[i]
-		provider, _ := engine.SplitReference(s.Provider)
+		provider, _ := snapshot.SplitReference(s.Provider)
 		lost := func(u urn.URN) bool { return u != provider && missing[u] && !left[u] }
 		without := missing[provider] && s.Provider != "" && !providers[s.Provider]
 		if !gone[i] && (without || slices.ContainsFunc(s.References(), lost)) {
@@ -170,8 +171,8 @@ func dependentsOf(states []engine.State, gone set) set {
 			continue
 		}
 		left[s.URN] = true
-		if engine.IsProvider(s.Type) {
-			providers[engine.JoinReference(s.URN, s.ID)] = true
+		if snapshot.IsProvider(s.Type) {
+			providers[snapshot.JoinReference(s.URN, s.ID)] = true
 		}
 	}
 	return dependents
@@ -195,14 +196,14 @@ func named(states []engine.State, some set) string {
 // repaired returns the states in an order in which everything stands behind what it refers to, without references to
 // what is missing.
 func repaired(states []engine.State) ([]engine.State, []string) {
-	if engine.Verify(states) == nil {
+	if snapshot.Verify(states) == nil {
 		return states, nil
 	}
 	was := make(map[engine.Key]int, len(states))
 	for i, s := range states {
 		was[s.Key] = i
 	}
-	out := engine.Repair(states)
+	out := snapshot.Repair(states)
 	var changes []string
 	last := -1
 	for i := range out {

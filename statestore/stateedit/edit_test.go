@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -20,7 +21,7 @@ func shop() []engine.State {
 	root := engine.State{URN: urnOf(rootType, "shop-dev"), Type: rootType}
 	provider := engine.State{URN: urnOf("pulumi:providers:cloud", "east"), Type: "pulumi:providers:cloud", Custom: true,
 		ID: "p1", Parent: root.URN}
-	ref := engine.JoinReference(provider.URN, provider.ID)
+	ref := snapshot.JoinReference(provider.URN, provider.ID)
 	custom := func(name, id string) engine.State {
 		return engine.State{URN: urnOf(thing, name), Type: thing, Custom: true, ID: id, Parent: root.URN, Provider: ref}
 	}
@@ -37,7 +38,7 @@ func shop() []engine.State {
 // keyed gives states the keys of a base.
 func keyed(states ...engine.State) []engine.State {
 	for i := range states {
-		states[i].Key = engine.BaseKey(i)
+		states[i].Key = snapshot.BaseKey(i)
 	}
 	return states
 }
@@ -150,7 +151,7 @@ func TestAnEditChangesWhatItNamesAndBreaksNothing(t *testing.T) {
 			if text := described(got); text != c.want {
 				t.Errorf("the state is %s\nwant        %s", text, c.want)
 			}
-			if err := engine.Verify(got); err != nil {
+			if err := snapshot.Verify(got); err != nil {
 				t.Errorf("the state is not valid: %v", err)
 			}
 			if same := reflect.DeepEqual(got, states); same != (len(changes) == 0) {
@@ -177,7 +178,7 @@ func TestAMoveTakesAlongWhatIsBelowAndCopiesProviders(t *testing.T) {
 	if got := described(m.Added); got != "net-prod east=p1 web=w2 disk=d1 web=w1-" {
 		t.Errorf("what is added is %s", got)
 	}
-	if err := engine.Verify(keyed(m.Added...)); err != nil {
+	if err := snapshot.Verify(keyed(m.Added...)); err != nil {
 		t.Errorf("what is added is not valid: %v", err)
 	}
 	for _, s := range m.Added {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -73,7 +74,7 @@ func (m *mover) choose() error {
 		case s.Type == rootType:
 			return deployments.Errorf(deployments.CodeInvalid, "%s is the stack itself, which cannot be moved: "+
 				"`deployctl stack rename` renames it", name)
-		case engine.IsProvider(s.Type):
+		case snapshot.IsProvider(s.Type):
 			return deployments.Errorf(deployments.CodeInvalid, "%s is a provider: move the resources that use it, "+
 				"and it is copied", name)
 		}
@@ -97,7 +98,7 @@ func (m *mover) choose() error {
 
 // place decides about one state, after all that it refers to.
 func (m *mover) place(s engine.State) error {
-	copied := engine.IsProvider(s.Type) && m.providers[engine.JoinReference(s.URN, s.ID)]
+	copied := snapshot.IsProvider(s.Type) && m.providers[snapshot.JoinReference(s.URN, s.ID)]
 	if !m.moving[s.URN] {
 		m.stay(s)
 		if !copied {
@@ -109,7 +110,7 @@ func (m *mover) place(s engine.State) error {
 	switch {
 	case there == nil:
 		m.add(s, moved)
-	case engine.IsProvider(s.Type):
+	case snapshot.IsProvider(s.Type):
 		same, err := m.Same(s, *there)
 		if err != nil {
 			return err
@@ -118,7 +119,7 @@ func (m *mover) place(s engine.State) error {
 			return deployments.Errorf(deployments.CodeInvalid, "%s has a provider %s with another configuration: "+
 				"rename one of the two, or make them equal, first", m.request.To, there.URN)
 		}
-		m.kept[engine.JoinReference(s.URN, s.ID)] = engine.JoinReference(there.URN, there.ID)
+		m.kept[snapshot.JoinReference(s.URN, s.ID)] = snapshot.JoinReference(there.URN, there.ID)
 	case there.ID != s.ID:
 		return deployments.Errorf(deployments.CodeExists, "%s has a resource %s already: rename one of the two first",
 			m.request.To, there.URN)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -47,8 +48,8 @@ func withNames(s engine.State, names map[urn.URN]urn.URN) engine.State {
 	}
 	s.URN, s.Parent, s.DeletedWith, s.ViewOf = name(s.URN), name(s.Parent), name(s.DeletedWith), name(s.ViewOf)
 	s.Dependencies, s.ReplaceWith = mapped(s.Dependencies, name), mapped(s.ReplaceWith, name)
-	if u, id := engine.SplitReference(s.Provider); u != "" {
-		s.Provider = engine.JoinReference(name(u), id)
+	if u, id := snapshot.SplitReference(s.Provider); u != "" {
+		s.Provider = snapshot.JoinReference(name(u), id)
 	}
 	s.PropertyDependencies = slices.Clone(s.PropertyDependencies)
 	for i, p := range s.PropertyDependencies {

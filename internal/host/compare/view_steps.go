@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/bags"
@@ -20,7 +21,7 @@ const viewValues = 256 << 10
 func PluginViews(ctx context.Context, codec *bags.Codec, states []engine.State) ([]plugin.View, error) {
 	views := make([]plugin.View, len(states))
 	for i, state := range states {
-		v := plugin.View{Type: state.Type, Name: engine.NameOf(state.URN)}
+		v := plugin.View{Type: state.Type, Name: snapshot.NameOf(state.URN)}
 		if state.Parent != state.ViewOf && token.ValidURN(state.Parent) {
 			v.ParentType, v.ParentName = state.Parent.Type(), state.Parent.Name()
 		}

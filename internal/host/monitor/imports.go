@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
@@ -58,7 +59,7 @@ func (m *Monitor) Import(ctx context.Context, stack urn.URN, in deployments.Impo
 		inputs, err = m.importedProvider(in)
 	case in.Component && !in.Remote:
 	case in.Provider != "":
-		reg.Provider = engine.JoinReference(urn.URN(in.Provider), "") // the core knows its id
+		reg.Provider = snapshot.JoinReference(urn.URN(in.Provider), "") // the core knows its id
 	default:
 		reg.Provider, err = m.defaultProviderOf(ctx, in)
 	}

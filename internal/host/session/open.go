@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/host/assets"
 	"github.com/deployctl/deployctl/internal/host/autonaming"
@@ -241,7 +242,7 @@ func (s *Session) Prepare(ctx context.Context) {
 		used := map[string]bool{}
 		states := base.Headers(0, preparedHeaders).States
 		for _, state := range slices.Backward(states) {
-			if !token.IsProvider(state.Type) || !used[engine.JoinReference(state.URN, state.ID)] {
+			if !token.IsProvider(state.Type) || !used[snapshot.JoinReference(state.URN, state.ID)] {
 				used[state.Provider] = true
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 
 // Answers are the results of steps whose activities have ended, until Temporal has accepted them. A result that it does
 // not accept, because the worker or Temporal was too slow for a timeout, is the only witness of what the step came to.
-// Settle and Inquire ask for it here; it is stored, too, for the time when this worker has ended.
+// Settle and AskFormerWorker ask for it here; it is stored, too, for the time when this worker has ended.
 type Answers struct {
 	mu      sync.Mutex
 	byStep  map[stepOf]*answer

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
@@ -191,7 +192,7 @@ func (at *attempt) unproven(ctx context.Context, id string) (*engine.Found, erro
 	for _, has := range slices.Concat(known.with(at.step.Type, id), known.with(at.step.Type, at.realID)) {
 		u := has.urn
 		if u.Type() == at.step.Type && u != at.step.URN && has.provider == at.step.Provider.Ref { // the same account
-			at.session.tell(diag.Warning, at.step.URN, "what exists under its name, "+hide(id)+", is "+engine.NameOf(u)+
+			at.session.tell(diag.Warning, at.step.URN, "what exists under its name, "+hide(id)+", is "+snapshot.NameOf(u)+
 				" of this stack, and is not taken over; if it was renamed in the program, give it the alias "+string(u))
 			return nil, nil
 		}

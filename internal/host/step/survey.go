@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/host/lookup"
@@ -238,7 +239,7 @@ func (at *attempt) surveyMarks(ctx context.Context, p *pluginhost.Provider, know
 			continue
 		}
 		if u := marks[f.Rule.Mark.Get(found.Outputs)]; u != "" {
-			at.orphan(known, id, "it bears the mark of a create of "+engine.NameOf(u), at.hides(ctx))
+			at.orphan(known, id, "it bears the mark of a create of "+snapshot.NameOf(u), at.hides(ctx))
 		}
 	}
 	return nil
@@ -277,7 +278,7 @@ func (at *attempt) surveyNames(
 			return err
 		}
 		if found != nil && !found.Foreign {
-			at.orphan(known, found.ID, "an earlier or lost create of "+engine.NameOf(at.step.URN)+" has made it",
+			at.orphan(known, found.ID, "an earlier or lost create of "+snapshot.NameOf(at.step.URN)+" has made it",
 				at.hides(ctx))
 		}
 	}

@@ -17,10 +17,10 @@ import (
 // headerRemoval is the header, in the log, of the removal of a stack that was destroyed.
 const headerRemoval = "Remove the stack"
 
-// RemoveDestroyed removes the stack that a deployment has destroyed, if its end says so. It may be repeated: a stack
-// that was created under the name since then stays. A removal that is refused makes the deployment a failed one, which
-// says why.
-func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.DeploymentName) error {
+// RemoveDestroyedStack removes the stack that a deployment has destroyed, if its end says so. It may be repeated: a
+// stack that was created under the name since then stays. A removal that is refused makes the deployment a failed one,
+// which says why.
+func (a *Activities) RemoveDestroyedStack(ctx context.Context, n deployments.DeploymentName) error {
 	defer heartbeat.Beat(ctx)()
 	head, err := a.Service.Head(ctx, n.StackName)
 	if err != nil {

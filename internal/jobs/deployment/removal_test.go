@@ -60,7 +60,7 @@ func newDestroyed(t *testing.T) *destroyed {
 func (d *destroyed) remove() {
 	d.Helper()
 	for range 2 {
-		if _, err := d.env.ExecuteActivity("RemoveDestroyed", d.name); err != nil {
+		if _, err := d.env.ExecuteActivity("RemoveDestroyedStack", d.name); err != nil {
 			d.Fatal(err)
 		}
 	}

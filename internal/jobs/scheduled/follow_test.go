@@ -110,8 +110,8 @@ func TestARunOfAScheduleWaitsForTheEndOfMaintenance(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(waittest.Patience)
-	env.RegisterActivity(a.Submit)
-	_, err = env.ExecuteActivity(a.Submit, deployments.SubmitInput{})
+	env.RegisterActivity(a.SubmitUpdate)
+	_, err = env.ExecuteActivity(a.SubmitUpdate, deployments.SubmitInput{})
 	var waits *temporal.ApplicationError
 	if !errors.As(err, &waits) || waits.Type() != deployments.ErrorPostponed || waits.NonRetryable() ||
 		!strings.Contains(waits.Message(), "Temporal is upgraded") {

@@ -31,8 +31,8 @@ type Activities struct {
 }
 
 const (
-	// heartbeatEvery is the interval of Follow's heartbeats; pollEvery is how often it checks an update that waits in its
-	// queue.
+	// heartbeatEvery is the interval of AwaitUpdate's heartbeats; pollEvery is how often it checks an update that waits in
+	// its queue.
 	heartbeatEvery, pollEvery = 10 * time.Second, time.Second
 	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long update must not delay others.
 	slotTime = time.Minute
@@ -42,9 +42,9 @@ const (
 	partsAtOnce = 50
 )
 
-// Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
-// update has ended or has run for slotTime, so that only a few begin at a time.
-func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+// SubmitUpdate submits an update as clients do, and retries while another update is changing the stack. It returns
+// when the update has ended or has run for slotTime, so that only a few begin at a time.
+func (a *Activities) SubmitUpdate(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
 	switch mode, err := a.Store.Organizations.Mode(ctx); {
 	case err != nil:
 		return deployments.Accepted{}, failure.Of(err)
@@ -60,18 +60,18 @@ func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
-	_, _, _ = a.follow(ctx, accepted.Update, true) // Follow reports its end
+	_, _, _ = a.follow(ctx, accepted.Update, true) // AwaitUpdate reports its end
 	return accepted, nil
 }
 
-// Follow returns once the update has ended, by its own workflow or by recovery, and its continuation too, if it was
-// migrated. If this worker stops, another worker continues the activity.
-func (a *Activities) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+// AwaitUpdate returns once the update has ended, by its own workflow or by recovery, and its continuation too, if it
+// was migrated. If this worker stops, another worker continues the activity.
+func (a *Activities) AwaitUpdate(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	return Follow(ctx, a, u, slotTime)
 }
 
-// Follow is the activity Follow that keeps its slot for a time. Then it comes back again and again for a look: updates
-// that do not end must not take the slots of others.
+// Follow is the activity AwaitUpdate that keeps its slot for a time. Then it comes back again and again for a look:
+// updates that do not end must not take the slots of others.
 func Follow(
 	ctx context.Context, a *Activities, u deployments.UpdateName, keeps time.Duration,
 ) (deployments.UpdateInfo, error) {
@@ -169,8 +169,10 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 	return info
 }
 
-// Compile compiles the report of a drift check from its event log, and stores it.
-func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
+// ReportDrift compiles the report of a drift check from its event log, and stores it.
+func (a *Activities) ReportDrift(
+	ctx context.Context, in deployments.DriftReportInput,
+) (deployments.DriftSummary, error) {
 	state, err := a.eventLog(ctx, in.Check)
 	if err != nil {
 		return deployments.DriftSummary{}, failure.Of(err)

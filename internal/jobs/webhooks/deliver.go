@@ -47,11 +47,13 @@ type Activities struct {
 	Network Network
 }
 
-// Deliver sends an event to a webhook and logs what became of it. A webhook that was removed or paused meanwhile is not
-// sent anything, and neither is what was asked for long ago. An attempt that failed is an error, unless only one is to
-// be made. It may run more than once: an event that was sent since it was asked for is not sent again, and the receiver
-// knows one that was by its id.
-func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
+// DeliverEvent sends an event to a webhook and logs what became of it. A webhook that was removed or paused meanwhile
+// is not sent anything, and neither is what was asked for long ago. An attempt that failed is an error, unless only
+// one is to be made. It may run more than once: an event that was sent since it was asked for is not sent again, and
+// the receiver knows one that was by its id.
+func (a *Activities) DeliverEvent(
+	ctx context.Context, in deployments.DeliverInput,
+) (deployments.WebhookDelivery, error) {
 	hook, err := a.Store.Jobs.Webhook(ctx, in.Webhook)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && hook.Paused && !in.Once:

@@ -91,7 +91,7 @@ func (b *bench) deliver(n Network, once bool) (d deployments.WebhookDelivery, er
 	env.SetTestTimeout(waittest.Patience)
 	acts := &Activities{Store: b.store, Network: n}
 	env.RegisterActivity(acts)
-	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: over, Webhook: b.name, Once: once,
+	value, err := env.ExecuteActivity(acts.DeliverEvent, deployments.DeliverInput{Event: over, Webhook: b.name, Once: once,
 		Asked: time.Now().Add(-b.ago)})
 	if err != nil {
 		return d, err

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/events/projection"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -62,14 +62,14 @@ func (p *preview) add(row *projection.Row) {
 	if above := urn.URN(made.Parent); above != "" && string(above.QualifiedType()) != projection.StackType {
 		entry.Parent = p.refer(above)
 	}
-	provider, _ := engine.SplitReference(made.Provider)
+	provider, _ := snapshot.SplitReference(made.Provider)
 	if provider != "" && !isDefault(provider) {
 		entry.Provider = p.refer(provider)
 	} else if provider != "" {
 		entry.Version, entry.PluginDownloadURL = p.plugin(provider)
 	}
 	switch {
-	case engine.IsProvider(u.Type()):
+	case snapshot.IsProvider(u.Type()):
 		entry.Version, entry.PluginDownloadURL = p.plugin(u)
 		entry.Inputs = p.inputs(row)
 	case made.Custom:
@@ -138,5 +138,5 @@ func (p *preview) inputs(row *projection.Row) json.RawMessage {
 
 // isDefault reports whether a URN is of a default provider, which an import makes by itself.
 func isDefault(u urn.URN) bool {
-	return engine.IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
+	return snapshot.IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
 }

@@ -19,7 +19,7 @@ import (
 type Mutant struct {
 	// Name says what the broken package does, as a sentence.
 	Name string
-	// File is the file of the package in which Old, which stands there once, becomes New.
+	// File is the file of the package, or of one below it, in which Old, which stands there once, becomes New.
 	File, Old, New string
 }
 
@@ -74,7 +74,7 @@ func (m Mutant) overlay(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, m.File), filepath.Join(dir, "overlay.json")
+	changed, overlay := filepath.Join(dir, filepath.Base(m.File)), filepath.Join(dir, "overlay.json")
 	replace, _ := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	for name, data := range map[string]string{
 		changed: strings.Replace(source, m.Old, m.New, 1),

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/testkit/rapidtest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
@@ -23,7 +24,7 @@ import (
 type memoryBlobs map[engine.Ref][]byte
 
 func (m memoryBlobs) Put(_ context.Context, data []byte) (engine.Ref, error) {
-	ref := engine.BlobRef(fmt.Sprintf("%x", sha256.Sum256(data)))
+	ref := snapshot.BlobRef(fmt.Sprintf("%x", sha256.Sum256(data)))
 	m[ref] = data
 	return ref, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -292,7 +293,7 @@ func (t *survey) sayFound(s *console.Session) {
 				s.Say("%s", heading)
 			}
 			heading = ""
-			line := "  " + e.Type + " " + engine.NameOf(urn.URN(e.URN)) + "  " + e.ID
+			line := "  " + e.Type + " " + snapshot.NameOf(urn.URN(e.URN)) + "  " + e.ID
 			if e.Owner != "" {
 				line += "  (" + e.Owner + ")"
 			}
@@ -303,7 +304,7 @@ func (t *survey) sayFound(s *console.Session) {
 		s.Say("Not found:")
 	}
 	for _, m := range t.NotFound {
-		s.Say("%s", safetext.Message("  "+m.Type+" "+engine.NameOf(urn.URN(m.URN))+": "+m.Why))
+		s.Say("%s", safetext.Message("  "+m.Type+" "+snapshot.NameOf(urn.URN(m.URN))+": "+m.Why))
 	}
 }
 

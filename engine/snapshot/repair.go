@@ -1,4 +1,4 @@
-package engine
+package snapshot
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 )
 
 // Repair returns the states of a broken snapshot in an order in which everything stands behind what it refers to, and
-// without references to what is not there. What is in order keeps its place. It repairs no more than that: a state that
+// Without references to what is not there. What is in order keeps its place. It repairs no more than that: a state that
 // stands there twice or has no provider is beyond it, which Verify tells.
 //
 // The commit calls it when a snapshot breaks an invariant, so that a fault of this package does not make the stack
@@ -43,7 +43,7 @@ func (r *repair) place(i int) {
 	gone := func(u urn.URN) bool { return u != "" && u != providerURN && len(r.copies[u]) == 0 }
 	s := r.states[i]
 	if slices.ContainsFunc(s.References(), gone) {
-		s = s.without(gone)
+		s = s.Without(gone)
 	}
 	for _, u := range s.References() {
 		if j := r.meant(u, u == providerURN, id); j >= 0 {

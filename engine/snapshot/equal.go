@@ -1,4 +1,4 @@
-package engine
+package snapshot
 
 import (
 	"slices"
@@ -6,13 +6,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// equalStates reports that nothing which a program or a provider determines differs between two headers. Not compared
+// Equal reports that nothing which a program or a provider determines differs between two headers. Not compared
 // are Key and Rest, which say where a state is stored, and Created and Modified: the time alone is no reason for a
 // write.
 //
 // Bags are compared by their digests, so an equal value in another place is equal. A nil list equals an empty one, and
 // no timeouts equal zero timeouts: they are stored alike.
-func equalStates(a, b State) bool {
+func Equal(a, b State) bool {
 	return a.URN == b.URN && a.Type == b.Type && a.Custom == b.Custom && a.Delete == b.Delete && a.ID == b.ID &&
 		a.Parent == b.Parent && a.Protect == b.Protect && a.Taint == b.Taint && a.External == b.External &&
 		slices.Equal(a.Dependencies, b.Dependencies) && equalProperties(a.PropertyDependencies,

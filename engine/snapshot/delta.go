@@ -1,4 +1,4 @@
-package engine
+package snapshot
 
 import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 

@@ -1,4 +1,4 @@
-package engine
+package snapshot
 
 import (
 	"errors"
@@ -70,22 +70,22 @@ func VerifyPending(pending []PendingOperation) error {
 			report("%q is not a kind of operation", p.Kind)
 		case !p.State.URN.IsValid():
 			report("its URN is not valid")
-		case !hasType(p.State.URN, p.State.Type):
+		case !HasType(p.State.URN, p.State.Type):
 			report("its type is %q, which its URN does not say", p.State.Type)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every
+// Flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every
 // state that it changes, because looking at all takes as long as there are states. The checks are those of Verify,
 // which end makes over the whole: flaw names the change that broke the invariant, so that the update can stop early.
-func (s *Snapshot) flaw(k Key) string {
+func (s *Snapshot) Flaw(k Key) string {
 	at := s.Get(k)
 	if at == nil {
 		return ""
 	}
-	state := s.renamed(*at)
+	state := s.Renamed(*at)
 	found := ""
 	report := func(of State, format string, args ...any) {
 		if found == "" {
@@ -93,9 +93,9 @@ func (s *Snapshot) flaw(k Key) string {
 		}
 	}
 	verifyShape(state, report)
-	stands := func(o Key) bool { return s.position(o) < s.position(k) }
+	stands := func(o Key) bool { return s.Position(o) < s.Position(k) }
 	// A pending replacement gets the provider of its registration when it is created.
-	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement &&
+	if p := s.Provider(state.Provider); state.Provider != "" && !state.PendingReplacement &&
 		(p == nil || !stands(p.Key)) {
 		report(state, "its provider %s is missing or listed after it", state.Provider)
 	}
@@ -119,7 +119,7 @@ func verifyShape(s State, report func(State, string, ...any)) {
 		report(s, "its URN is not valid")
 	case s.Type == "":
 		report(s, "it has no type")
-	case !hasType(s.URN, s.Type):
+	case !HasType(s.URN, s.Type):
 		report(s, "its type is %s, which its URN does not say", s.Type)
 	case !s.Custom && s.ID != "":
 		report(s, "it is a component, yet it has the id %s", s.ID)

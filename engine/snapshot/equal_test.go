@@ -1,4 +1,4 @@
-package engine
+package snapshot
 
 import (
 	"reflect"
@@ -22,7 +22,7 @@ func TestEveryFieldOfAStateCounts(t *testing.T) {
 		if reflect.ValueOf(s).FieldByIndex(field.Index).IsZero() {
 			t.Fatalf("%s was not set", field.Name)
 		}
-		equal := equalStates(s, State{}) || equalStates(State{}, s)
+		equal := Equal(s, State{}) || Equal(State{}, s)
 		if _, not := elsewhere[field.Name]; equal != not {
 			t.Errorf("%s: two states that differ in it are equal: %v", field.Name, equal)
 		}

@@ -1,21 +1,21 @@
-package engine_test
+package snapshot_test
 
 import (
 	"testing"
 
-	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/engine/snapshot"
 )
 
 func TestAReferenceIsReadAsItWasMade(t *testing.T) {
-	for text, made := range map[engine.Ref]struct {
-		key  engine.Key
-		part engine.Part
+	for text, made := range map[snapshot.Ref]struct {
+		key  snapshot.Key
+		part snapshot.Part
 	}{
-		"base:17/in":     {engine.BaseKey(17), engine.PartInputs},
-		"base:0":         {engine.BaseKey(0), ""},
-		"base:p3/out":    {engine.PendingKey(3), engine.PartOutputs},
-		"op:42/trigger":  {engine.OpKey(42), engine.PartTrigger},
-		"op:1/something": {engine.OpKey(1), "something"},
+		"base:17/in":     {snapshot.BaseKey(17), snapshot.PartInputs},
+		"base:0":         {snapshot.BaseKey(0), ""},
+		"base:p3/out":    {snapshot.PendingKey(3), snapshot.PartOutputs},
+		"op:42/trigger":  {snapshot.OpKey(42), snapshot.PartTrigger},
+		"op:1/something": {snapshot.OpKey(1), "something"},
 	} {
 		key, part, ok := text.State()
 		if !ok || key != made.key || part != made.part || made.key.Ref(made.part) != text {
@@ -25,13 +25,13 @@ func TestAReferenceIsReadAsItWasMade(t *testing.T) {
 			t.Errorf("%s is taken for a blob", text)
 		}
 	}
-	if hash, ok := engine.BlobRef("abc").Blob(); !ok || hash != "abc" {
+	if hash, ok := snapshot.BlobRef("abc").Blob(); !ok || hash != "abc" {
 		t.Errorf("the hash of a blob is read as %q", hash)
 	}
 }
 
 func TestWhatIsNoReferenceToAStateIsNotTakenForOne(t *testing.T) {
-	for _, text := range []engine.Ref{"", "base:", "base:x/in", "base:-1/in", "base:p/in", "op:/in", "op:b1/in", "17/in",
+	for _, text := range []snapshot.Ref{"", "base:", "base:x/in", "base:-1/in", "base:p/in", "op:/in", "op:b1/in", "17/in",
 		"blob:17", "base:pp1/in", "base:o1/in"} {
 		if key, part, ok := text.State(); ok {
 			t.Errorf("%q is taken for %s of %s", text, part, key)
@@ -40,9 +40,9 @@ func TestWhatIsNoReferenceToAStateIsNotTakenForOne(t *testing.T) {
 }
 
 func TestAKeyHasOneOrigin(t *testing.T) {
-	for key, want := range map[engine.Key][3]bool{
-		engine.BaseKey(1): {true, false, false}, engine.PendingKey(1): {false, true, false},
-		engine.OpKey(1): {false, false, true}, "": {}, "b": {}, "o-1": {}, "bp1": {}, "x1": {},
+	for key, want := range map[snapshot.Key][3]bool{
+		snapshot.BaseKey(1): {true, false, false}, snapshot.PendingKey(1): {false, true, false},
+		snapshot.OpKey(1): {false, false, true}, "": {}, "b": {}, "o-1": {}, "bp1": {}, "x1": {},
 	} {
 		_, base := key.Base()
 		_, pending := key.Pending()
