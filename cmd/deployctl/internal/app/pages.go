@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/edge/console"
 	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
+	"github.com/deployctl/deployctl/internal/service/identity"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
@@ -16,6 +17,7 @@ import (
 type pages struct {
 	temporal  string // see console.Config
 	tokenHint string
+	login     *identity.Registration // nil: people log in with tokens only
 }
 
 // pagesOf reads the settings of the console; nil: there is to be none. The address is where Temporal's Web UI shows the
@@ -29,18 +31,22 @@ func pagesOf(s settings.Settings, temporal string) (*pages, error) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "console must be on or off, not %q (set by %s)", on,
 			s.Source(settings.Console))
 	}
-	text := s.Get(settings.TemporalWebUI)
-	if text == "" {
-		return &pages{temporal: temporal}, nil
+	p := &pages{temporal: temporal}
+	if text := s.Get(settings.TemporalWebUI); text != "" {
+		if !isPage(text) {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "temporal.web-ui must be the address of Temporal's Web UI, "+
+				"such as https://temporal.internal, not %q (set by %s)", text, s.Source(settings.TemporalWebUI))
+		}
+		p.temporal = strings.TrimSuffix(text, "/") + "/namespaces/" + url.PathEscape(s.Get(settings.TemporalNamespace))
 	}
+	return p, nil
+}
+
+// isPage reports whether a text is the address of a page, without a query.
+func isPage(text string) bool {
 	at, err := url.Parse(text)
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" ||
-		at.Fragment != "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "temporal.web-ui must be the address of Temporal's Web UI, "+
-			"such as https://temporal.internal, not %q (set by %s)", text, s.Source(settings.TemporalWebUI))
-	}
-	return &pages{temporal: strings.TrimSuffix(text, "/") + "/namespaces/" +
-		url.PathEscape(s.Get(settings.TemporalNamespace))}, nil
+	return err == nil && (at.Scheme == "http" || at.Scheme == "https") && at.Host != "" && at.User == nil &&
+		at.RawQuery == "" && !at.ForceQuery && at.Fragment == ""
 }
 
 // tellWhere has the page of the login say where the user of an embedded service finds a token.
@@ -57,7 +63,7 @@ func (n *node) addConsole(ctx context.Context, c *pulumiapi.Config) error {
 	}
 	k, err := console.New(ctx, console.Config{Service: n.stock, Authority: c.Authority, Auditor: n.audit, Memory: c.Memory,
 		Calls: c.Calls, Box: n.store.Keys.Ring().Box(console.Purpose), Temporal: n.pages.temporal,
-		TokenHint: n.pages.tokenHint, Tracing: c.Tracing, Log: c.Log, Counted: c.Counted})
+		TokenHint: n.pages.tokenHint, Provider: n.login, Tracing: c.Tracing, Log: c.Log, Counted: c.Counted})
 	if err == nil {
 		c.Console = k
 	}

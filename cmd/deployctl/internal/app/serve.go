@@ -64,8 +64,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	lease, err := leaseOf(o.settings)
 	o.setting(err)
 	o.in.lease = lease
-	o.in.pages, err = pagesOf(o.settings, "")
-	o.setting(err)
+	o.openPages(pulumi != nil)
 	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
 	o.setting(err)
@@ -75,6 +74,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	o.setUp = true
 	o.stand(ctx, check)
 	authority := o.authority(ctx, token)
+	o.tryLogin(ctx)
 	if begins, err := o.begins(check); !begins {
 		return err
 	}
