@@ -23,12 +23,13 @@ type frontDesk struct {
 	settings []string // of serve
 }
 
-// frontDesk starts a service on the shared home's servers with a state of its own.
+// newFrontDesk starts a service on the shared home's servers with a state of its own.
 func newFrontDesk(t *testing.T, prefix string) frontDesk {
 	t.Helper()
 	h := running(t)
 	good, _ := h.parts(t)
-	api, pulumi := porttest.Address(t), porttest.Address(t)
+	// To a browser, the provider at 127.0.0.1 is another site.
+	api, pulumi := porttest.Address(t), strings.Replace(porttest.Address(t), "127.0.0.1", "localhost", 1)
 	d := frontDesk{reader: reader{newBrowser(t), "http://" + pulumi}}
 	d.provider = identitytest.NewProvider(t, d.base+"/console/login/return")
 	d.settings = append(h.namespaced(t, good, strings.TrimSuffix(prefix, "/")), "DEPLOYCTL_S3_PREFIX="+prefix,
