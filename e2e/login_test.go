@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -23,8 +24,9 @@ type frontDesk struct {
 	settings []string // of serve
 }
 
-// newFrontDesk starts a service on the shared home's servers with a state of its own.
-func newFrontDesk(t *testing.T, prefix string) frontDesk {
+// newFrontDesk starts a service on the shared home's servers with a state of its own, whose provider asks people at a
+// path.
+func newFrontDesk(t *testing.T, prefix, asks string) frontDesk {
 	t.Helper()
 	h := running(t)
 	good, _ := h.parts(t)
@@ -32,6 +34,11 @@ func newFrontDesk(t *testing.T, prefix string) frontDesk {
 	api, pulumi := porttest.Address(t), strings.Replace(porttest.Address(t), "127.0.0.1", "localhost", 1)
 	d := frontDesk{reader: reader{newBrowser(t), "http://" + pulumi}}
 	d.provider = identitytest.NewProvider(t, d.base+"/console/login/return")
+	d.provider.Says("authorization_endpoint", d.provider.URL+asks)
+	d.provider.Serve("/person", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!doctype html><a id="allow" href="/authorize?%s">Yes</a>`, html.EscapeString(r.URL.RawQuery))
+	})
 	d.settings = append(h.namespaced(t, good, strings.TrimSuffix(prefix, "/")), "DEPLOYCTL_S3_PREFIX="+prefix,
 		"DEPLOYCTL_LISTEN="+api, "DEPLOYCTL_PULUMI_LISTEN="+pulumi, "DEPLOYCTL_TRUST_PRIVATE_HOSTS=127.0.0.1",
 		"DEPLOYCTL_LOGIN_ISSUER="+d.provider.URL, "DEPLOYCTL_LOGIN_ADDRESS="+d.base,
@@ -65,7 +72,7 @@ func next(t *testing.T, page string) string {
 
 func TestPeopleLogInToTheConsoleWithTheirIdentityProvider(t *testing.T) {
 	t.Parallel()
-	d := newFrontDesk(t, "login/")
+	d := newFrontDesk(t, "login/", "/authorize")
 	if form := d.get(t, http.StatusOK, "/console/login"); !strings.Contains(form, "Log in with 127.0.0.1:") {
 		t.Errorf("the page of the login is %s", form)
 	}
@@ -110,15 +117,20 @@ func TestPeopleLogInToTheConsoleWithTheirIdentityProvider(t *testing.T) {
 }
 
 // TestPeopleLogInWithTheirIdentityProviderInABrowser shows that what a browser does with cookies, forms and redirects
-// of several sites lets them in.
+// of several sites lets them in: the page of the provider leads back, and it is one of another site.
 func TestPeopleLogInWithTheirIdentityProviderInABrowser(t *testing.T) {
 	soaktest.Only(t)
 	t.Parallel()
-	d := newFrontDesk(t, "login-browser/")
+	d := newFrontDesk(t, "login-browser/", "/person")
 	b := openPage(t, d.base+"/console/acme/shop/dev")
 	b.await(t, "document.activeElement.textContent.startsWith('Log in with')", "true")
 	b.shoot(t, "provider", 900, 460, "dark")
-	b.text(t, "document.querySelector('#provider').requestSubmit()")
+	provider := func() {
+		b.text(t, "document.querySelector('#provider').requestSubmit()")
+		b.await(t, "document.querySelector('#allow').textContent", "Yes")
+		b.text(t, "document.querySelector('#allow').click()")
+	}
+	provider()
 	b.await(t, "document.querySelector('h1').textContent", "shop/dev")
 	if at := b.text(t, "location.pathname + location.search + document.cookie"); at != "/console/acme/shop/dev" {
 		t.Errorf("the login has led to %s", at)
@@ -126,6 +138,6 @@ func TestPeopleLogInWithTheirIdentityProviderInABrowser(t *testing.T) {
 	b.text(t, "document.querySelector('.user').requestSubmit()")
 	b.await(t, "document.querySelector('h1').textContent", "Log in")
 	b.text(t, "document.querySelector('#organization').value = 'umbrella'")
-	b.text(t, "document.querySelector('#provider').requestSubmit()")
+	provider()
 	b.await(t, "document.querySelector('.error').textContent.includes('umbrella trusts no identities')", "true")
 }

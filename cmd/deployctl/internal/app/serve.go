@@ -101,6 +101,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 				Log: log, Counted: in.metrics.pulumi(), Tracing: in.tracing})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
+		func(ctx context.Context) error { return in.metrics.followQuotas(ctx, node.stock, log) },
 		node.readiness.watch,
 		func(ctx context.Context) error { return node.readiness.serveHealth(ctx, o.health) },
 		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) })
