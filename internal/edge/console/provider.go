@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// attemptCookie is the name of the cookie of a login that was begun, and attemptPath where the browser sends it.
-	attemptCookie, attemptPath = "deployctl_login", Root + "login"
-	// attemptFor is how long the identity provider and the person may take.
-	attemptFor = 10 * time.Minute
+	// flowCookie is the name of the cookie of a login that was begun, and flowPath where the browser sends it.
+	flowCookie, flowPath = "deployctl_login", Root + "login"
+	// flowFor is how long the identity provider and the person may take.
+	flowFor = 10 * time.Minute
 	// returnPath is where the provider sends the person back.
-	returnPath = attemptPath + "/return"
-	// attemptPurpose is what an attempt is sealed as: it is no session.
-	attemptPurpose = Purpose + " login"
+	returnPath = flowPath + "/return"
+	// flowPurpose is what a flow is sealed as: it is no session.
+	flowPurpose = Purpose + " login"
 	// mostCookie is the size of a cookie that every browser keeps.
 	mostCookie = 3800
 )
@@ -35,14 +35,14 @@ func ReturnAddress(service *url.URL) string {
 // that of the exchange.
 func providerRoutes() []*route {
 	return []*route{
-		{method: http.MethodPost, path: attemptPath + "/provider", handle: toProvider},
+		{method: http.MethodPost, path: flowPath + "/provider", handle: toProvider},
 		{method: http.MethodGet, path: returnPath, handle: fromProvider},
 	}
 }
 
-// attempt is what a browser keeps of a login that it has begun, sealed. The answer of the provider counts with it alone.
-type attempt struct {
-	identity.Attempt
+// flow is what a browser keeps of a login that it has begun, sealed. The answer of the provider counts with it alone.
+type flow struct {
+	identity.Flow
 	Organization string    `json:"organization,omitempty"` // empty: the one that admits the person
 	To           string    `json:"to"`
 	Ends         time.Time `json:"ends"`
@@ -55,22 +55,22 @@ func toProvider(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	a := attempt{identity.NewAttempt(), strings.TrimSpace(form.Get("organization")), local(form.Get("to")),
-		c.console.now().Add(attemptFor)}
-	if a.Organization != "" {
-		err = deployments.ValidateName("organization", a.Organization)
+	f := flow{identity.NewFlow(), strings.TrimSpace(form.Get("organization")), local(form.Get("to")),
+		c.console.now().Add(flowFor)}
+	if f.Organization != "" {
+		err = deployments.ValidateName("organization", f.Organization)
 	}
 	if err == nil {
 		err = c.mayExchange()
 	}
 	var to string
 	if err == nil {
-		to, err = c.console.Provider.Address(c.Context(), a.Attempt)
+		to, err = c.console.Provider.Address(c.Context(), f.Flow)
 	}
 	if err != nil {
-		return c.notIn(a, err)
+		return c.notIn(f, err)
 	}
-	if err := c.keepAttempt(a); err != nil {
+	if err := c.keepFlow(f); err != nil {
 		return answer{}, err
 	}
 	return c.page("again", page{Title: "One moment", Again: to})
@@ -80,33 +80,33 @@ func toProvider(c *call) (answer, error) {
 // does, and the token a session.
 func fromProvider(c *call) (answer, error) {
 	c.entry.Method = createsToken().Method()
-	a, err := c.attempt()
-	c.setCookie(attemptCookie, attemptPath, "", -1) // there is one answer to an attempt
+	f, err := c.flow()
+	c.setCookie(flowCookie, flowPath, "", -1) // there is one answer to a flow
 	if err != nil {
-		return c.notIn(a, err)
+		return c.notIn(f, err)
 	}
 	if err := c.mayExchange(); err != nil {
-		return c.notIn(a, err)
+		return c.notIn(f, err)
 	}
-	text, who, err := c.console.Provider.Token(c.Context(), a.Attempt, c.URL.Query())
+	text, who, err := c.console.Provider.Token(c.Context(), f.Flow, c.URL.Query())
 	if err != nil {
-		return c.notIn(a, err)
+		return c.notIn(f, err)
 	}
-	c.entry.Identity, c.entry.Organization = who.Subject, a.Organization
-	if a.Organization == "" {
+	c.entry.Identity, c.entry.Organization = who.Subject, f.Organization
+	if f.Organization == "" {
 		admitting, err := c.console.Service.Admitting(c.Context(), text)
 		if err != nil {
-			return c.notIn(a, err)
+			return c.notIn(f, err)
 		}
-		if a.Organization = oneOf(admitting, a.To); a.Organization == "" {
-			return c.choose(a, who, admitting)
+		if f.Organization = oneOf(admitting, f.To); f.Organization == "" {
+			return c.choose(f, who, admitting)
 		}
-		c.entry.Organization = a.Organization
+		c.entry.Organization = f.Organization
 	}
-	given, err := c.console.Service.Exchange(c.Context(), deployments.Exchange{Organization: a.Organization, Token: text,
+	given, err := c.console.Service.Exchange(c.Context(), deployments.Exchange{Organization: f.Organization, Token: text,
 		Lifetime: sessionFor})
 	if err != nil {
-		return c.notIn(a, err)
+		return c.notIn(f, err)
 	}
 	c.console.gate.Known(c.Context(), given.Name)
 	c.made, c.entry.Token, c.entry.Subject = true, given.Name, "trust="+given.Origin.Trust
@@ -114,7 +114,7 @@ func fromProvider(c *call) (answer, error) {
 		return answer{}, err
 	}
 	// A redirect would still be the provider's, so that the browser would not send the session.
-	return c.page("again", page{Title: "One moment", Again: a.To})
+	return c.page("again", page{Title: "One moment", Again: f.To})
 }
 
 func createsToken() grpcapi.Rule {
@@ -146,20 +146,20 @@ func oneOf(admitting []string, to string) string {
 }
 
 // choose asks a person which organization they want to see, or says that none admits them.
-func (c *call) choose(a attempt, who deployments.Identity, admitting []string) (answer, error) {
+func (c *call) choose(f flow, who deployments.Identity, admitting []string) (answer, error) {
 	if len(admitting) == 0 {
-		return c.notIn(a, deployments.Errorf(deployments.CodeUnauthorized, "%s says that you are %q, and no organization "+
+		return c.notIn(f, deployments.Errorf(deployments.CodeUnauthorized, "%s says that you are %q, and no organization "+
 			"trusts that: an admin of yours adds a trust with `deployctl trust add NAME --organization ORGANIZATION "+
 			"--issuer %s --audience %s --claim CLAIM=PATTERN --role viewer`", c.console.Provider.Name(), who.Subject,
 			c.console.Provider.Issuer, c.console.Provider.ID))
 	}
-	return c.page("organizations", page{Title: "Choose an organization", Data: loginForm{To: a.To,
+	return c.page("organizations", page{Title: "Choose an organization", Data: loginForm{To: f.To,
 		Organizations: admitting}})
 }
 
 // notIn answers a login with the provider that has failed with the page of the login, where a token is taken, too. What
 // is wrong with the provider itself is for the log: it may name servers of the service's network.
-func (c *call) notIn(a attempt, err error) (answer, error) {
+func (c *call) notIn(f flow, err error) (answer, error) {
 	status, text := c.told(err)
 	c.entry.Code, c.entry.Error = deployments.CodeOf(err), text
 	switch c.entry.Code {
@@ -171,33 +171,33 @@ func (c *call) notIn(a attempt, err error) (answer, error) {
 		text = "The login with " + c.console.Provider.Name() + " does not work at present: try again, or log in with a " +
 			"token. The log of the service says why (request " + c.entry.Request + ")."
 	}
-	shown, failed := c.askToken(loginForm{To: a.To, Organization: a.Organization, Failed: text})
+	shown, failed := c.askToken(loginForm{To: f.To, Organization: f.Organization, Failed: text})
 	shown.status = status
 	return shown, failed
 }
 
-var errNoAttempt = deployments.Errorf(deployments.CodeUnauthorized, "this browser has begun no such login at this "+
-	"address, or more than %d minutes ago: log in again", attemptFor/time.Minute)
+var errNoFlow = deployments.Errorf(deployments.CodeUnauthorized, "this browser has begun no such login at this "+
+	"address, or more than %d minutes ago: log in again", flowFor/time.Minute)
 
-// attempt returns the login that the browser has begun.
-func (c *call) attempt() (a attempt, err error) {
-	if text := c.sealed(attemptCookie, attemptPurpose); text != nil {
-		err = json.Unmarshal(text, &a)
+// flow returns the login that the browser has begun.
+func (c *call) flow() (f flow, err error) {
+	if text := c.sealed(flowCookie, flowPurpose); text != nil {
+		err = json.Unmarshal(text, &f)
 	}
-	if err != nil || !c.console.now().Before(a.Ends) {
-		return attempt{To: Root}, errNoAttempt
+	if err != nil || !c.console.now().Before(f.Ends) {
+		return flow{To: Root}, errNoFlow
 	}
-	return a, nil
+	return f, nil
 }
 
-// keepAttempt has the browser keep a login that it has begun. The provider sends it back from another site, so the
+// keepFlow has the browser keep a login that it has begun. The provider sends it back from another site, so the
 // cookie is one that comes along then.
-func (c *call) keepAttempt(a attempt) error {
-	text, err := c.seal(a, attemptPurpose)
+func (c *call) keepFlow(f flow) error {
+	text, err := c.seal(f, flowPurpose)
 	if len(text) > mostCookie {
-		a.To = Root
-		text, err = c.seal(a, attemptPurpose)
+		f.To = Root
+		text, err = c.seal(f, flowPurpose)
 	}
-	c.setCookie(attemptCookie, attemptPath, text, int(attemptFor/time.Second))
+	c.setCookie(flowCookie, flowPath, text, int(flowFor/time.Second))
 	return err
 }

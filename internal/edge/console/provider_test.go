@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/base64"
 	"fmt"
 	"html"
 	"log/slog"
@@ -67,28 +68,28 @@ func keptCookies(header http.Header) map[string]*http.Cookie {
 
 var leadsTo = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]*)"`)
 
-// begun begins a login, and returns the cookie of the attempt and where the provider sends the browser back.
+// begun begins a login, and returns the cookie of the flow and where the provider sends the browser back.
 func (d desk) begun(form url.Values) (cookie string, back *url.URL) {
 	d.Helper()
 	status, said, header := d.send("/console/login/provider", "", form, "Sec-Fetch-Site", "same-origin")
 	kept, to := keptCookies(header), leadsTo.FindStringSubmatch(said)
-	c := kept[attemptCookie]
+	c := kept[flowCookie]
 	if status != http.StatusOK || len(kept) != 1 || c == nil || to == nil {
 		d.Fatalf("the begin is answered %d, %v: %s", status, header, said)
 	}
 	if c.SameSite != http.SameSiteLaxMode || !c.HttpOnly || c.Path != "/console/login" || c.MaxAge > 600 {
-		d.Errorf("the cookie of the attempt is %+v", c)
+		d.Errorf("the cookie of the flow is %+v", c)
 	}
 	return c.Value, identitytest.Returned(d, html.UnescapeString(to[1]))
 }
 
-// returned comes back from the provider, as a browser does, with the cookie of an attempt.
+// returned comes back from the provider, as a browser does, with the cookie of a flow.
 func (d desk) returned(back *url.URL, cookie string, headers ...string) (int, string, http.Header) {
 	d.Helper()
 	headers = append([]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"},
 		headers...)
 	if cookie != "" {
-		headers = append(headers, "Cookie", attemptCookie+"="+cookie)
+		headers = append(headers, "Cookie", flowCookie+"="+cookie)
 	}
 	return d.do(http.MethodGet, back.RequestURI(), "", nil, headers...)
 }
@@ -151,16 +152,16 @@ func TestOnlyTheBrowserThatHasBegunALoginEndsIt(t *testing.T) {
 	others, _ := d.begun(nil)
 	token := d.login("viewer")
 	for name, cookie := range map[string]func(own string) string{
-		"with none":            func(string) string { return "" },
-		"with another's":       func(string) string { return others },
-		"with a forged one":    func(own string) string { return own + "A" },
-		"with a session":       func(string) string { return token },
-		"with two":             func(own string) string { return own + "; " + attemptCookie + "=" + others },
-		"with an attempt late": func(own string) string { return own },
+		"with none":                 func(string) string { return "" },
+		"with another's":            func(string) string { return others },
+		"with a forged one":         func(own string) string { return own + "A" },
+		"with a session":            func(string) string { return token },
+		"with two":                  func(own string) string { return own + "; " + flowCookie + "=" + others },
+		"with a login that is late": func(own string) string { return own },
 	} {
 		own, back := d.begun(nil)
-		if strings.HasSuffix(name, "late") {
-			d.console.now = func() time.Time { return time.Now().Add(attemptFor) }
+		if strings.HasSuffix(name, "is late") {
+			d.console.now = func() time.Time { return time.Now().Add(flowFor) }
 		}
 		before := len(d.audit.entries)
 		status, said, header := d.returned(back, cookie(own))
@@ -181,11 +182,18 @@ func TestOnlyTheBrowserThatHasBegunALoginEndsIt(t *testing.T) {
 	}
 }
 
-func TestAnAttemptIsNoSession(t *testing.T) {
+func TestALoginThatWasBegunIsNoSession(t *testing.T) {
 	d := newDesk(t)
 	own, _ := d.begun(nil)
 	if status, _, _ := d.do(http.MethodGet, "/console/", own, nil); status != http.StatusSeeOther {
 		t.Errorf("it is answered %d", status)
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := d.config.Box.Open(sealed, Purpose); err == nil {
+		t.Errorf("it opens as a session: %s", text)
 	}
 }
 

@@ -82,11 +82,11 @@ func (c *call) keep(token string, ends time.Time) error {
 func (c *call) forget() { c.setCookie(sessionCookie, sessionPath, "", -1) }
 
 // setCookie sets a cookie. The browser sends it to its path alone, over TLS if the page came so, and shows it to no
-// script. A session is added to no request that another site begins; the attempt of a login, to a page that another one
+// script. A session is added to no request that another site begins; the flow of a login, to a page that another one
 // leads to.
 func (c *call) setCookie(name, path, value string, age int) {
 	site := http.SameSiteStrictMode
-	if name == attemptCookie {
+	if name == flowCookie {
 		site = http.SameSiteLaxMode
 	}
 	http.SetCookie(c.answer, &http.Cookie{Name: name, Value: value, Path: path, MaxAge: age, HttpOnly: true,

@@ -34,7 +34,7 @@ type Registration struct {
 }
 
 // Client logs people in with one issuer, by OpenID Connect's authorization code flow with PKCE. Several processes with
-// the same registration are one client: what a login needs to go on, its Attempt has.
+// the same registration are one client: what a login needs to go on, its Flow has.
 type Client struct {
 	Registration
 	verifier *Verifier
@@ -57,19 +57,19 @@ func (c *Client) Name() string {
 	return u.Host
 }
 
-// Attempt is a login that was begun. It is the secret of the browser that has begun it, so that no other one ends it:
+// Flow is a login that was begun. It is the secret of the browser that has begun it, so that no other one ends it:
 // the issuer answers with its state, puts its nonce into the token, and takes the code with its verifier alone.
-type Attempt struct {
+type Flow struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// NewAttempt returns the attempt of one login.
-func NewAttempt() Attempt { return Attempt{rand.Text(), rand.Text(), oauth2.GenerateVerifier()} }
+// NewFlow returns the flow of one login.
+func NewFlow() Flow { return Flow{rand.Text(), rand.Text(), oauth2.GenerateVerifier()} }
 
 // Address returns where the issuer asks a person who they are; CodeUnavailable when that is not known.
-func (c *Client) Address(ctx context.Context, a Attempt) (string, error) {
+func (c *Client) Address(ctx context.Context, f Flow) (string, error) {
 	config, _, err := c.config(ctx)
 	if err != nil {
 		return "", ofOperator(err)
@@ -78,12 +78,12 @@ func (c *Client) Address(ctx context.Context, a Attempt) (string, error) {
 	if issuer, _ := url.Parse(c.Issuer); err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != issuer.Scheme {
 		return "", unanswered(c.Issuer, errors.New("it does not say where people log in, or not at an https address"))
 	}
-	return config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+	return config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), nil
 }
 
 // Check asks the issuer whether people can log in.
 func (c *Client) Check(ctx context.Context) error {
-	_, err := c.Address(ctx, Attempt{})
+	_, err := c.Address(ctx, Flow{})
 	return err
 }
 
@@ -102,11 +102,11 @@ func (c *Client) config(ctx context.Context) (*oauth2.Config, *discovered, error
 		found, nil
 }
 
-// Token returns the identity token with which an issuer answers the code of an attempt, verified. The query is that of
-// the address to which the issuer has sent the person back. CodeUnauthorized: it is no answer to that attempt, or the
+// Token returns the identity token with which an issuer answers the code of a flow, verified. The query is that of
+// the address to which the issuer has sent the person back. CodeUnauthorized: it is no answer to that flow, or the
 // issuer does not vouch for the person; CodeUnavailable: the issuer does not answer.
-func (c *Client) Token(ctx context.Context, a Attempt, query url.Values) (string, deployments.Identity, error) {
-	text, i, err := c.token(ctx, a, query)
+func (c *Client) Token(ctx context.Context, f Flow, query url.Values) (string, deployments.Identity, error) {
+	text, i, err := c.token(ctx, f, query)
 	return text, i, ofOperator(err)
 }
 
@@ -118,9 +118,9 @@ func ofOperator(err error) error {
 	return err
 }
 
-func (c *Client) token(ctx context.Context, a Attempt, query url.Values) (string, deployments.Identity, error) {
+func (c *Client) token(ctx context.Context, f Flow, query url.Values) (string, deployments.Identity, error) {
 	var none deployments.Identity
-	if a.State == "" || !same(a.State, query.Get("state")) {
+	if f.State == "" || !same(f.State, query.Get("state")) {
 		return "", none, deployments.Errorf(deployments.CodeUnauthorized, "the answer of %s is not to this login", c.Name())
 	}
 	config, found, err := c.config(ctx)
@@ -134,13 +134,13 @@ func (c *Client) token(ctx context.Context, a Attempt, query url.Values) (string
 	if failed := query.Get("error"); failed != "" || code == "" || len(code) > maxCode {
 		return "", none, c.refused(failed)
 	}
-	text, err := c.exchange(ctx, config, code, a.Verifier)
+	text, err := c.exchange(ctx, config, code, f.Verifier)
 	if err != nil {
 		return "", none, err
 	}
 	i, err := c.verifier.Verify(ctx, c.Issuer, text)
 	if err == nil {
-		err = c.isFor(a, i)
+		err = c.isFor(f, i)
 	}
 	if err != nil {
 		return "", none, err
@@ -179,15 +179,15 @@ func (c *Client) exchange(ctx context.Context, config *oauth2.Config, code, veri
 	return text, nil
 }
 
-// isFor reports, as CodeUnauthorized, that a token was not given to this client, for this attempt.
-func (c *Client) isFor(a Attempt, i deployments.Identity) error {
+// isFor reports, as CodeUnauthorized, that a token was not given to this client, for this flow.
+func (c *Client) isFor(f Flow, i deployments.Identity) error {
 	var nonce, party string
 	_ = json.Unmarshal(i.Claims["nonce"], &nonce) // it is then another one
 	_ = json.Unmarshal(i.Claims["azp"], &party)   // it is then empty
 	switch {
 	case !slices.Contains(i.Audiences, c.ID), len(i.Claims["azp"]) > 0 && party != c.ID:
 		return unusable("it was given to another client")
-	case a.Nonce == "" || !same(a.Nonce, nonce):
+	case f.Nonce == "" || !same(f.Nonce, nonce):
 		return unusable("it was given for another login")
 	}
 	return nil

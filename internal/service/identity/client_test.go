@@ -25,8 +25,8 @@ func clientOf(p *identitytest.Provider) *Client {
 		Return: p.Return})
 }
 
-// answered goes to the provider as a browser does, and returns what that answers to an attempt.
-func answered(t *testing.T, c *Client, a Attempt) url.Values {
+// answered goes to the provider as a browser does, and returns what that answers to a flow.
+func answered(t *testing.T, c *Client, a Flow) url.Values {
 	t.Helper()
 	at, err := c.Address(t.Context(), a)
 	if err != nil {
@@ -46,24 +46,24 @@ func answered(t *testing.T, c *Client, a Attempt) url.Values {
 func TestTheAnswerOfAProviderCountsForTheLoginThatWasBegunAlone(t *testing.T) {
 	p := identitytest.NewProvider(t, back)
 	c := clientOf(p)
-	for name, change := range map[string]func(a *Attempt, query url.Values){
-		"of another browser":                   func(a *Attempt, _ url.Values) { *a = NewAttempt() },
-		"of a browser that has begun none":     func(a *Attempt, query url.Values) { *a = Attempt{}; query.Del("state") },
-		"without its state":                    func(_ *Attempt, query url.Values) { query.Del("state") },
-		"with a code that was taken elsewhere": func(a *Attempt, _ url.Values) { a.Verifier = NewAttempt().Verifier },
-		"for a token of another login":         func(a *Attempt, _ url.Values) { a.Nonce = NewAttempt().Nonce },
-		"for a token of no login":              func(a *Attempt, _ url.Values) { a.Nonce = "" },
-		"of another issuer":                    func(_ *Attempt, query url.Values) { query.Set("iss", "https://evil.example") },
-		"of nobody":                            func(_ *Attempt, query url.Values) { query.Del("iss") },
-		"without a code":                       func(_ *Attempt, query url.Values) { query.Del("code") },
-		"with a guess":                         func(_ *Attempt, query url.Values) { query.Set("code", "guess") },
-		"with a long code": func(_ *Attempt, query url.Values) {
+	for name, change := range map[string]func(f *Flow, query url.Values){
+		"of another browser":                   func(f *Flow, _ url.Values) { *f = NewFlow() },
+		"of a browser that has begun none":     func(f *Flow, query url.Values) { *f = Flow{}; query.Del("state") },
+		"without its state":                    func(_ *Flow, query url.Values) { query.Del("state") },
+		"with a code that was taken elsewhere": func(f *Flow, _ url.Values) { f.Verifier = NewFlow().Verifier },
+		"for a token of another login":         func(f *Flow, _ url.Values) { f.Nonce = NewFlow().Nonce },
+		"for a token of no login":              func(f *Flow, _ url.Values) { f.Nonce = "" },
+		"of another issuer":                    func(_ *Flow, query url.Values) { query.Set("iss", "https://evil.example") },
+		"of nobody":                            func(_ *Flow, query url.Values) { query.Del("iss") },
+		"without a code":                       func(_ *Flow, query url.Values) { query.Del("code") },
+		"with a guess":                         func(_ *Flow, query url.Values) { query.Set("code", "guess") },
+		"with a long code": func(_ *Flow, query url.Values) {
 			query.Set("code", strings.Repeat("x", maxCode+1))
 		},
-		"with an error": func(_ *Attempt, query url.Values) { query.Set("error", "access_denied") },
-		"with a text":   func(_ *Attempt, query url.Values) { query.Set("error", "Call 555, we must check your account") },
+		"with an error": func(_ *Flow, query url.Values) { query.Set("error", "access_denied") },
+		"with a text":   func(_ *Flow, query url.Values) { query.Set("error", "Call 555, we must check your account") },
 	} {
-		a := NewAttempt()
+		a := NewFlow()
 		query := answered(t, c, a)
 		change(&a, query)
 		text, i, err := c.Token(t.Context(), a, query)
@@ -72,7 +72,7 @@ func TestTheAnswerOfAProviderCountsForTheLoginThatWasBegunAlone(t *testing.T) {
 			t.Errorf("an answer %s: %q, %+v, %v", name, text, i, err)
 		}
 	}
-	a := NewAttempt()
+	a := NewFlow()
 	query := answered(t, c, a)
 	text, i, err := c.Token(t.Context(), a, query)
 	if err != nil || i.Subject != "ann" || i.Issuer != p.URL || text == "" {
@@ -89,6 +89,7 @@ func TestATokenThatIsForAnotherClientOrOfAnotherTimeLogsNobodyIn(t *testing.T) {
 	at := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 	for name, claims := range map[string]map[string]any{
 		"for another client":            {"sub": "ann", "aud": "another", "azp": "another"},
+		"for another client alone":      {"sub": "ann", "aud": "another", "azp": nil},
 		"that another client asked for": {"sub": "ann", "aud": []string{"console", "another"}, "azp": "another"},
 		"with an odd party":             {"sub": "ann", "azp": []string{"console"}},
 		"with an old nonce":             {"sub": "ann", "nonce": "of-yesterday"},
@@ -100,7 +101,7 @@ func TestATokenThatIsForAnotherClientOrOfAnotherTimeLogsNobodyIn(t *testing.T) {
 		"of a clock that is wrong":      {"sub": "ann", "iat": at(time.Hour), "exp": at(2 * time.Hour)},
 	} {
 		p.Is(claims)
-		a := NewAttempt()
+		a := NewFlow()
 		_, i, err := c.Token(t.Context(), a, answered(t, c, a))
 		if deployments.CodeOf(err) != deployments.CodeUnauthorized {
 			t.Errorf("a token %s: %+v, %v", name, i, err)
@@ -112,7 +113,7 @@ func TestATokenThatIsForAnotherClientOrOfAnotherTimeLogsNobodyIn(t *testing.T) {
 		"without a party":                        {"sub": "ann", "azp": nil},
 	} {
 		p.Is(claims)
-		a := NewAttempt()
+		a := NewFlow()
 		if _, _, err := c.Token(t.Context(), a, answered(t, c, a)); err != nil {
 			t.Errorf("a token %s: %v", name, err)
 		}
@@ -121,20 +122,21 @@ func TestATokenThatIsForAnotherClientOrOfAnotherTimeLogsNobodyIn(t *testing.T) {
 
 func TestAClientShowsItsSecretInTheWayThatTheProviderTakes(t *testing.T) {
 	for name, methods := range map[string][]string{"in a header, by default": nil,
-		"in a header": {"client_secret_basic"}, "in the form": {"client_secret_post"}, "not at all": {"none"}} {
+		"in a header": {"client_secret_basic"}, "in the form": {"client_secret_post"}, "not at all": {"none"},
+		"not at all, by default": nil} {
 		p := identitytest.NewProvider(t, back)
 		if methods != nil {
 			p.Says("token_endpoint_auth_methods_supported", methods)
 		}
-		if name == "not at all" {
+		if strings.HasPrefix(name, "not at all") {
 			p.Secret = ""
 		}
-		c, a := clientOf(p), NewAttempt()
+		c, a := clientOf(p), NewFlow()
 		if _, _, err := c.Token(t.Context(), a, answered(t, c, a)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		c.Secret = "wrong"
-		a = NewAttempt()
+		a = NewFlow()
 		_, _, err := c.Token(t.Context(), a, answered(t, c, a))
 		if deployments.CodeOf(err) != deployments.CodeUnauthorized || !strings.Contains(err.Error(), "invalid_client") {
 			t.Errorf("%s, with a wrong secret: %v", name, err)
@@ -146,6 +148,8 @@ func TestAProviderThatLeadsElsewhereOrFillsMemoryLogsNobodyIn(t *testing.T) {
 	target := identitytest.NewProvider(t, back)
 	for name, change := range map[string]func(*identitytest.Provider){
 		"a script for a page":   func(p *identitytest.Provider) { p.Says("authorization_endpoint", "javascript:alert(1)") },
+		"no web page":           func(p *identitytest.Provider) { p.Says("authorization_endpoint", "ftp://127.0.0.1/authorize") },
+		"a server without TLS":  func(p *identitytest.Provider) { p.Says("token_endpoint", "http://idp.example/token") },
 		"no page":               func(p *identitytest.Provider) { p.Says("authorization_endpoint", "") },
 		"a path for a page":     func(p *identitytest.Provider) { p.Says("authorization_endpoint", "/authorize") },
 		"a server of the cloud": func(p *identitytest.Provider) { p.Says("token_endpoint", "http://169.254.169.254/token") },
@@ -181,13 +185,14 @@ func TestAProviderThatLeadsElsewhereOrFillsMemoryLogsNobodyIn(t *testing.T) {
 		c.verifier = New(&outbound.Guard{What: "keys of issuers are taken", Setting: "trust.private-hosts",
 			Hosts: []string{"127.0.0.1"}})
 		c.fetch = c.verifier.fetcher(codesPerSecond, codeBurst)
-		a := NewAttempt()
+		a := NewFlow()
 		at, err := c.Address(t.Context(), a)
 		if err == nil {
 			query, _ := url.ParseQuery(identitytest.Returned(t, at).RawQuery) // the provider has written it
 			_, _, err = c.Token(t.Context(), a, query)
 		}
-		if deployments.CodeOf(err) != deployments.CodeUnavailable || len(err.Error()) > 2*longestReason {
+		if deployments.CodeOf(err) != deployments.CodeUnavailable || len(err.Error()) > 2*longestReason ||
+			strings.HasSuffix(name, "TLS") && !strings.Contains(err.Error(), "without TLS only from this machine") {
 			t.Errorf("%s: %v", name, err)
 		}
 		p.CloseClientConnections()
@@ -200,7 +205,7 @@ func TestCodesAreSentToAProviderOnlySoOften(t *testing.T) {
 	c.verifier.now = func() time.Time { return now }
 	c.fetch = c.verifier.fetcher(codesPerSecond, codeBurst)
 	for i := 0; ; i++ {
-		a := NewAttempt()
+		a := NewFlow()
 		_, _, err := c.Token(t.Context(), a, url.Values{"state": {a.State}, "iss": {p.URL}, "code": {"guess"}})
 		if deployments.CodeOf(err) == deployments.CodeUnavailable && i == codeBurst {
 			return
@@ -260,7 +265,7 @@ func TestAProviderThatDoesNotAnswerHoldsNobodyForLong(t *testing.T) {
 			t.Errorf("once it answers: %v", err)
 		}
 		c.fetch.next = tripper(silent)
-		began, a := time.Now(), NewAttempt()
+		began, a := time.Now(), NewFlow()
 		_, _, err := c.Token(t.Context(), a, url.Values{"state": {a.State}, "code": {"x"}})
 		if d := time.Since(began); deployments.CodeOf(err) != deployments.CodeUnavailable || d > patience {
 			t.Errorf("a code without an answer: %v, after %s", err, d)
