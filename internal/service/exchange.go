@@ -53,7 +53,7 @@ func (s *Service) Admitting(ctx context.Context, token string) (admitting []stri
 }
 
 // identify returns who an identity token is of, and the trusts of its issuer that an organization has, or all have with
-// AnyOrganization, sorted by organization and name. Without any, the token is not verified: whoever names another issuer
+// AnyOrganization, sorted by organization and name. Without any, the token is not verified: who names another issuer
 // has nobody asked.
 func (s *Service) identify(
 	ctx context.Context, organization, token string,

@@ -41,7 +41,7 @@ func (c *call) session() (s session, err error) {
 	return s, nil
 }
 
-// sealed returns what a cookie of the browser has, which was sealed for a purpose; nil if there is none, or another one.
+// sealed returns what a cookie of the browser has that was sealed for a purpose; nil if there is none, or another one.
 func (c *call) sealed(cookie, purpose string) []byte {
 	cookies := c.CookiesNamed(cookie)
 	if len(cookies) != 1 {

@@ -75,7 +75,8 @@ func (c *Client) Address(ctx context.Context, f Flow) (string, error) {
 		return "", ofOperator(err)
 	}
 	at, err := url.Parse(config.Endpoint.AuthURL)
-	if issuer, _ := url.Parse(c.Issuer); err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != issuer.Scheme {
+	issuer, _ := url.Parse(c.Issuer) // which was asked
+	if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != issuer.Scheme {
 		return "", unanswered(c.Issuer, errors.New("it does not say where people log in, or not at an https address"))
 	}
 	return config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), nil

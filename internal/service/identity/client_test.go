@@ -148,7 +148,7 @@ func TestAProviderThatLeadsElsewhereOrFillsMemoryLogsNobodyIn(t *testing.T) {
 	target := identitytest.NewProvider(t, back)
 	for name, change := range map[string]func(*identitytest.Provider){
 		"a script for a page":   func(p *identitytest.Provider) { p.Says("authorization_endpoint", "javascript:alert(1)") },
-		"no web page":           func(p *identitytest.Provider) { p.Says("authorization_endpoint", "ftp://127.0.0.1/authorize") },
+		"no web page":           func(p *identitytest.Provider) { p.Says("authorization_endpoint", "ftp://127.0.0.1/a") },
 		"a server without TLS":  func(p *identitytest.Provider) { p.Says("token_endpoint", "http://idp.example/token") },
 		"no page":               func(p *identitytest.Provider) { p.Says("authorization_endpoint", "") },
 		"a path for a page":     func(p *identitytest.Provider) { p.Says("authorization_endpoint", "/authorize") },

@@ -36,7 +36,7 @@ type quotaCounts struct {
 func newQuotaCounts() *quotaCounts {
 	labels := []string{"organization", "limit"}
 	return &quotaCounts{
-		limit: prometheus.NewDesc("deployctl_quota_limit", "What an organization may use, where that is limited.", labels, nil),
+		limit: prometheus.NewDesc("deployctl_quota_limit", "What an organization may use, where it is limited.", labels, nil),
 		used:  prometheus.NewDesc("deployctl_quota_used", "What an organization uses.", labels, nil),
 	}
 }

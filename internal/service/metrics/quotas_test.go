@@ -16,7 +16,8 @@ import (
 
 // using is what an organization uses, with a limit if it is not 0.
 func using(organization string, stacks, limit int64) deployments.QuotaUse {
-	q := deployments.QuotaUse{Organization: organization, Used: map[deployments.Limit]int64{deployments.LimitStacks: stacks}}
+	q := deployments.QuotaUse{Organization: organization,
+		Used: map[deployments.Limit]int64{deployments.LimitStacks: stacks}}
 	if limit > 0 {
 		q.Limits = deployments.Quota{deployments.LimitStacks: limit}
 	}

@@ -109,8 +109,8 @@ func (o *start) openPages(served bool) {
 	o.in.pages = pages
 }
 
-var errNoPages = errors.New("the settings of the login with an identity provider have no effect, because this serve has " +
-	"no console: set pulumi-listen, and console to on")
+var errNoPages = errors.New("the settings of the login with an identity provider have no effect, because this serve " +
+	"has no console: set pulumi-listen, and console to on")
 
 // tryLogin asks the identity provider whether people can log in with it. With a token they can in any case.
 func (o *start) tryLogin(ctx context.Context) {

@@ -17,6 +17,7 @@ func TestTheLoginWithAProviderNeedsAllOfItsSettingsAndGoodOnes(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("hidden\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	type changed = map[settings.Key]string
 	whole := map[settings.Key]string{settings.LoginIssuer: "https://accounts.google.com",
 		settings.LoginAddress: "https://pulumi.example.com:8443/", settings.LoginClientID: "console",
 		settings.LoginClientSecretFile: secret}
@@ -33,24 +34,24 @@ func TestTheLoginWithAProviderNeedsAllOfItsSettingsAndGoodOnes(t *testing.T) {
 		}})
 	}
 	for name, c := range map[string]struct {
-		changes map[settings.Key]string
+		changes changed
 		wrong   string // what the error names
 	}{
 		"all":                      {nil, ""},
-		"a public client":          {map[settings.Key]string{settings.LoginClientSecretFile: ""}, ""},
-		"on this machine":          {map[settings.Key]string{settings.LoginAddress: "http://localhost:8080"}, ""},
-		"no issuer":                {map[settings.Key]string{settings.LoginIssuer: ""}, "login.issuer"},
-		"no client":                {map[settings.Key]string{settings.LoginClientID: ""}, "login.client-id"},
-		"no address":               {map[settings.Key]string{settings.LoginAddress: ""}, "login.address"},
-		"an issuer without TLS":    {map[settings.Key]string{settings.LoginIssuer: "http://idp.example"}, "login.issuer"},
-		"an issuer with a query":   {map[settings.Key]string{settings.LoginIssuer: "https://idp.example?a=b"}, "login.issuer"},
-		"an address without TLS":   {map[settings.Key]string{settings.LoginAddress: "http://pulumi.example"}, "login.address"},
-		"an address with a path":   {map[settings.Key]string{settings.LoginAddress: "https://a.example/console"}, "login.address"},
-		"an address with a user":   {map[settings.Key]string{settings.LoginAddress: "https://a@b.example"}, "login.address"},
-		"an address that is none":  {map[settings.Key]string{settings.LoginAddress: "pulumi.example:8443"}, "login.address"},
-		"scopes without openid":    {map[settings.Key]string{settings.LoginScopes: "email"}, "login.scopes"},
-		"scopes that are none":     {map[settings.Key]string{settings.LoginScopes: "openid \"email\""}, "login.scopes"},
-		"a secret that is nowhere": {map[settings.Key]string{settings.LoginClientSecretFile: secret + "-"}, "client-secret-file"},
+		"a public client":          {changed{settings.LoginClientSecretFile: ""}, ""},
+		"on this machine":          {changed{settings.LoginAddress: "http://localhost:8080"}, ""},
+		"no issuer":                {changed{settings.LoginIssuer: ""}, "login.issuer"},
+		"no client":                {changed{settings.LoginClientID: ""}, "login.client-id"},
+		"no address":               {changed{settings.LoginAddress: ""}, "login.address"},
+		"an issuer without TLS":    {changed{settings.LoginIssuer: "http://idp.example"}, "login.issuer"},
+		"an issuer with a query":   {changed{settings.LoginIssuer: "https://idp.example?a=b"}, "login.issuer"},
+		"an address without TLS":   {changed{settings.LoginAddress: "http://pulumi.example"}, "login.address"},
+		"an address with a path":   {changed{settings.LoginAddress: "https://a.example/console"}, "login.address"},
+		"an address with a user":   {changed{settings.LoginAddress: "https://a@b.example"}, "login.address"},
+		"an address that is none":  {changed{settings.LoginAddress: "pulumi.example:8443"}, "login.address"},
+		"scopes without openid":    {changed{settings.LoginScopes: "email"}, "login.scopes"},
+		"scopes that are none":     {changed{settings.LoginScopes: "openid \"email\""}, "login.scopes"},
+		"a secret that is nowhere": {changed{settings.LoginClientSecretFile: secret + "-"}, "client-secret-file"},
 	} {
 		loaded, err := read(c.changes)
 		if err != nil {

@@ -77,8 +77,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	}
 	methods, _ := p.said("token_endpoint_auth_methods_supported").([]string)
-	if wrong := map[bool]string{true: "client_secret_post", false: "client_secret_basic"}[basic]; basic && p.Secret == "" ||
-		slices.Contains(methods, wrong) {
+	wrong := map[bool]string{true: "client_secret_post", false: "client_secret_basic"}[basic]
+	if basic && p.Secret == "" || slices.Contains(methods, wrong) {
 		id = "a client that shows its secret in another way"
 	}
 	p.mu.Lock()
