@@ -78,7 +78,8 @@ func loginOf(s settings.Settings) (*identity.Registration, error) {
 			s.Source(settings.LoginIssuer), err)
 	}
 	origin, _ := url.Parse(at) // isPage has
-	if !isPage(at) || strings.Trim(origin.Path, "/") != "" || origin.Scheme != "https" && !grpcapi.IsLoopback(origin.Hostname()) {
+	if !isPage(at) || strings.Trim(origin.Path, "/") != "" ||
+		origin.Scheme != "https" && !grpcapi.IsLoopback(origin.Hostname()) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "login.address must be where browsers reach the console, "+
 			"without a path and with TLS, such as https://pulumi.example.com:8443, not %q (set by %s)", at,
 			s.Source(settings.LoginAddress))
