@@ -56,7 +56,7 @@ func OrganizationAudience(organization string) string { return "urn:pulumi:org:"
 // Validate reports, as CodeInvalid, why the trust is not valid.
 func (t Trust) Validate() error {
 	err := firstError(ValidateName("organization", t.Organization), ValidateName("trust", t.Name),
-		validateIssuer(t.Issuer), t.Grant.Validate())
+		ValidateIssuer(t.Issuer), t.Grant.Validate())
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// validateIssuer rejects what is no issuer of OpenID Connect. Without TLS, it must be on this machine.
-func validateIssuer(text string) error {
+// ValidateIssuer rejects what is no issuer of OpenID Connect. Without TLS, it must be on this machine.
+func ValidateIssuer(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > MaxClaimLength || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" || u.ForceQuery {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -11,46 +12,79 @@ import (
 // Exchange gives a token for an identity token that a trust of the organization is for: the first one by name.
 // CodeUnauthorized when there is none, or the identity token is not good.
 func (s *Service) Exchange(ctx context.Context, e deployments.Exchange) (deployments.Exchanged, error) {
-	if s.Identities == nil {
-		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeInvalid,
-			"this service exchanges no identity tokens")
-	}
-	issuer, err := identity.IssuerOf(e.Token)
+	i, of, err := s.identify(ctx, e.Organization, e.Token)
 	if err != nil {
 		return deployments.Exchanged{}, err
 	}
-	trusts, err := s.TrustsOf(ctx, e.Organization)
-	if err != nil {
-		return deployments.Exchanged{}, err
-	}
-	var of []deployments.Trust
-	for _, t := range trusts {
-		if t.Issuer == issuer && t.Damaged == "" {
-			of = append(of, t)
-		}
-	}
-	if len(of) == 0 { // whoever names another issuer has nobody asked
+	if len(of) == 0 {
 		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the organization %s trusts no identities of %q: an admin adds a trust with `deployctl trust add`",
-			e.Organization, issuer)
+			e.Organization, i.Issuer)
 	}
-	i, err := s.Identities.Verify(ctx, issuer, e.Token)
-	if err != nil {
+	t, err := matching(i, of)
+	switch {
+	case err != nil:
 		return deployments.Exchanged{}, err
-	}
-	matching := deployments.NewMatching(i.Audiences, i.Claims)
-	for _, t := range of {
-		matches, err := matching.Matches(t)
-		if err != nil {
-			return deployments.Exchanged{}, err
-		}
-		if matches {
-			return s.give(ctx, t, i, e)
-		}
+	case t != nil:
+		return s.give(ctx, *t, i, e)
 	}
 	return deployments.Exchanged{}, deployments.Errorf(deployments.CodeUnauthorized,
 		"no trust of the organization %s is for the identity %q with the audience %q: see `deployctl trust ls`",
 		e.Organization, i.Subject, i.Audiences)
+}
+
+// Admitting returns the organizations with a trust that an identity token is for, sorted. CodeUnauthorized when the
+// token is not good. Nothing is exchanged for it.
+func (s *Service) Admitting(ctx context.Context, token string) (admitting []string, err error) {
+	i, of, err := s.identify(ctx, deployments.AnyOrganization, token)
+	for len(of) > 0 && err == nil {
+		one := of[0].Organization
+		others := slices.IndexFunc(of, func(t deployments.Trust) bool { return t.Organization != one })
+		if others < 0 {
+			others = len(of)
+		}
+		// An organization whose conditions take too long to compare keeps nobody out of others.
+		if t, failed := matching(i, of[:others]); failed == nil && t != nil {
+			admitting = append(admitting, one)
+		}
+		of, err = of[others:], ctx.Err()
+	}
+	return admitting, err
+}
+
+// identify returns who an identity token is of, and the trusts of its issuer that an organization has, or all have with
+// AnyOrganization, sorted by organization and name. Without any, the token is not verified: who names another issuer
+// has nobody asked.
+func (s *Service) identify(
+	ctx context.Context, organization, token string,
+) (i deployments.Identity, of []deployments.Trust, err error) {
+	if s.Identities == nil {
+		return i, nil, deployments.Errorf(deployments.CodeInvalid, "this service exchanges no identity tokens")
+	}
+	i.Issuer, err = identity.IssuerOf(token)
+	if err != nil {
+		return i, nil, err
+	}
+	of, err = s.TrustsOf(ctx, organization)
+	if err != nil {
+		return i, nil, err
+	}
+	of = slices.DeleteFunc(of, func(t deployments.Trust) bool { return t.Issuer != i.Issuer || t.Damaged != "" })
+	if len(of) > 0 {
+		i, err = s.Identities.Verify(ctx, i.Issuer, token)
+	}
+	return i, of, err
+}
+
+// matching returns the first of several trusts that an identity is for; nil if none is.
+func matching(i deployments.Identity, of []deployments.Trust) (*deployments.Trust, error) {
+	m := deployments.NewMatching(i.Audiences, i.Claims)
+	for _, t := range of {
+		if matches, err := m.Matches(t); err != nil || matches {
+			return &t, err
+		}
+	}
+	return nil, nil
 }
 
 // give gives a token by a trust.

@@ -94,6 +94,9 @@ func result(node parser.Node, known metrics) (left []string) {
 	case *parser.VectorSelector:
 		return known[n.Name]
 	case *parser.AggregateExpr:
+		if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
+			return result(n.Expr, known)
+		}
 		if n.Without {
 			return slices.DeleteFunc(slices.Clone(result(n.Expr, known)), func(l string) bool {
 				return slices.Contains(n.Grouping, l)

@@ -43,6 +43,7 @@ type call struct {
 	caller  deployments.Caller
 	refused bool
 	exports bool // it has read a state, which the audit log is to have
+	made    bool // it has made a token, which the audit log has before its owner
 	release []func()
 	span    *tracing.Span // nil: it is not exported, or the caller is not known
 }
@@ -161,7 +162,7 @@ var statuses = map[deployments.Code]int{
 	deployments.CodeConflict: http.StatusConflict, deployments.CodeUnauthorized: http.StatusUnauthorized,
 	deployments.CodeForbidden: http.StatusForbidden, deployments.CodeUnavailable: http.StatusServiceUnavailable,
 	deployments.CodeNoWorker: http.StatusServiceUnavailable, deployments.CodeFormat: http.StatusUnprocessableEntity,
-	deployments.CodeCancelled: http.StatusServiceUnavailable,
+	deployments.CodeCancelled: http.StatusServiceUnavailable, deployments.CodeMaintenance: http.StatusServiceUnavailable,
 }
 
 // told returns the status of an error and what a reader is told of it. The text of an internal error is for the log.
@@ -211,7 +212,7 @@ func (c *call) end(a answer, err error) {
 
 // record adds the call to the audit log if one of its rules, or its refusal, asks for that.
 func (c *call) record() {
-	recorded := c.refused || c.exports
+	recorded := c.refused || c.exports || c.made
 	for _, rule := range c.route.does {
 		discloses, _ := rule.Recorded()
 		recorded = recorded || discloses
@@ -219,7 +220,7 @@ func (c *call) record() {
 	if c.console.Auditor == nil || !recorded {
 		return
 	}
-	if err := c.console.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, false); err != nil {
+	if err := c.console.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, c.made); err != nil {
 		c.console.Log.Error("audit entry was not written", "entry", c.entry, "error", err)
 	}
 }

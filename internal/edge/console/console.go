@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/service/identity"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 )
@@ -25,6 +26,9 @@ type Service interface {
 	HistoryPage(ctx context.Context, s deployments.StackName, p deployments.Page) ([]deployments.UpdateInfo, error)
 	// Info describes an update; CodeNotFound when it is not known.
 	Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error)
+	// Exchange gives a token for an identity token, and Admitting returns the organizations that would.
+	Exchange(ctx context.Context, e deployments.Exchange) (deployments.Exchanged, error)
+	Admitting(ctx context.Context, token string) ([]string, error)
 }
 
 // Box seals what a browser keeps. Others can neither read nor make it.
@@ -51,6 +55,8 @@ type Config struct {
 	Temporal string
 	// TokenHint says where a reader finds a token; empty: an admin gives one.
 	TokenHint string
+	// Provider logs people in whom an organization trusts; nil: they need a token.
+	Provider *identity.Client
 	// Tracing makes a span of each call of a caller who is known; nil: none.
 	Tracing *tracing.Tracing
 	Log     *slog.Logger
@@ -75,7 +81,11 @@ func New(ctx context.Context, c Config) (*Console, error) {
 	k := &Console{Config: c, gate: grpcapi.NewGate(c.Authority, c.Memory, c.Calls), mux: http.NewServeMux(),
 		now: time.Now}
 	k.runs = newRuns(ctx, c.Service.Watch)
-	for _, r := range routes() {
+	table := routes()
+	if c.Provider != nil {
+		table = append(table, providerRoutes()...)
+	}
+	for _, r := range table {
 		if err := r.resolve(); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -17,15 +18,26 @@ const formBody = 16 << 10
 // loginForm is what the page of the login shows.
 type loginForm struct {
 	To, Hint, Failed string
+	WrongToken       bool // that is what has failed
+	// Provider is the name of the identity provider; empty: there is none.
+	Provider string
+	// Organization is the one that the provider's login is for, and Organizations those of which one is to be chosen.
+	Organization  string
+	Organizations []string
 }
 
 // loginPage asks for a token.
 func loginPage(c *call) (answer, error) {
-	return c.askToken(c.URL.Query().Get("to"), "")
+	query := c.URL.Query()
+	return c.askToken(loginForm{To: query.Get("to"), Organization: query.Get("organization")})
 }
 
-func (c *call) askToken(to, failed string) (answer, error) {
-	return c.page("login", page{Title: "Log in", Data: loginForm{local(to), c.console.TokenHint, failed}})
+func (c *call) askToken(f loginForm) (answer, error) {
+	f.To, f.Hint = local(f.To), c.console.TokenHint
+	if c.console.Provider != nil {
+		f.Provider = c.console.Provider.Name()
+	}
+	return c.page("login", page{Title: "Log in", Data: f})
 }
 
 // login begins a session with the token of the form, if its owner may see anything. A page of another site cannot log
@@ -42,11 +54,11 @@ func login(c *call) (answer, error) {
 		c.refused = true
 		status, text := c.told(err)
 		c.entry.Code, c.entry.Error = deployments.CodeOf(err), text
-		a, failed := c.askToken(form.Get("to"), text)
+		a, failed := c.askToken(loginForm{To: form.Get("to"), Failed: text, WrongToken: true})
 		a.status = status
 		return a, failed
 	}
-	return redirect(local(form.Get("to"))), c.keep(token)
+	return redirect(local(form.Get("to"))), c.keep(token, time.Time{})
 }
 
 // logout ends the session.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// sessionCookie is the name of the cookie.
-	sessionCookie = "deployctl_console"
+	// sessionCookie is the name of the cookie, and sessionPath where the browser sends it.
+	sessionCookie, sessionPath = "deployctl_console", "/console"
 	// sessionFor is how long a session lasts, at most: its token may end before.
 	sessionFor = 12 * time.Hour
 )
@@ -32,16 +32,8 @@ var errNoSession = deployments.Errorf(deployments.CodeUnauthorized, "log in to s
 
 // session returns the session of a call.
 func (c *call) session() (s session, err error) {
-	cookies := c.CookiesNamed(sessionCookie)
-	if len(cookies) != 1 {
-		return s, errNoSession
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookies[0].Value)
-	if err == nil {
-		sealed, err = c.console.Box.Open(sealed, Purpose)
-	}
-	if err == nil {
-		err = json.Unmarshal(sealed, &s)
+	if text := c.sealed(sessionCookie, Purpose); text != nil {
+		err = json.Unmarshal(text, &s)
 	}
 	if err != nil || !c.console.now().Before(s.Ends) {
 		return session{}, errNoSession
@@ -49,24 +41,56 @@ func (c *call) session() (s session, err error) {
 	return s, nil
 }
 
-// keep has the browser keep a session with a token.
-func (c *call) keep(token string) error {
-	s := session{token, c.console.now().Add(sessionFor)}
-	plain, err := json.Marshal(s)
+// sealed returns what a cookie of the browser has that was sealed for a purpose; nil if there is none, or another one.
+func (c *call) sealed(cookie, purpose string) []byte {
+	cookies := c.CookiesNamed(cookie)
+	if len(cookies) != 1 {
+		return nil
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cookies[0].Value)
+	if err != nil {
+		return nil
+	}
+	text, err := c.console.Box.Open(sealed, purpose)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// seal returns something as a cookie has it.
+func (c *call) seal(what any, purpose string) (string, error) {
+	plain, err := json.Marshal(what)
+	return base64.RawURLEncoding.EncodeToString(c.console.Box.Seal(plain, purpose)), err
+}
+
+// keep has the browser keep a session with a token, which ends at a time if that is not zero.
+func (c *call) keep(token string, ends time.Time) error {
+	now := c.console.now()
+	s := session{token, now.Add(sessionFor)}
+	if !ends.IsZero() && ends.Before(s.Ends) {
+		s.Ends = ends
+	}
+	text, err := c.seal(s, Purpose)
 	if err == nil {
-		c.setCookie(base64.RawURLEncoding.EncodeToString(c.console.Box.Seal(plain, Purpose)), int(sessionFor/time.Second))
+		c.setCookie(sessionCookie, sessionPath, text, max(1, int(s.Ends.Sub(now)/time.Second)))
 	}
 	return err
 }
 
 // forget has the browser forget its session.
-func (c *call) forget() { c.setCookie("", -1) }
+func (c *call) forget() { c.setCookie(sessionCookie, sessionPath, "", -1) }
 
-// setCookie sets the cookie. The browser sends it to the console alone, over TLS if the page came so, shows it to no
-// script, and adds it to no request that another site begins.
-func (c *call) setCookie(value string, age int) {
-	http.SetCookie(c.answer, &http.Cookie{Name: sessionCookie, Value: value, Path: Root[:len(Root)-1], MaxAge: age,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: c.secure()})
+// setCookie sets a cookie. The browser sends it to its path alone, over TLS if the page came so, and shows it to no
+// script. A session is added to no request that another site begins; the flow of a login, to a page that another one
+// leads to.
+func (c *call) setCookie(name, path, value string, age int) {
+	site := http.SameSiteStrictMode
+	if name == flowCookie {
+		site = http.SameSiteLaxMode
+	}
+	http.SetCookie(c.answer, &http.Cookie{Name: name, Value: value, Path: path, MaxAge: age, HttpOnly: true,
+		SameSite: site, Secure: c.secure()})
 }
 
 // secure reports whether the browser has called by TLS, of this process or of a proxy before it.

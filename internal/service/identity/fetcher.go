@@ -14,6 +14,8 @@ const (
 	maxAnswer = 1 << 20
 	// An issuer is asked this often: each token with an unknown key asks for the keys, and anybody can write one.
 	asksPerSecond, askBurst = 0.5, 10
+	// Codes of logins are sent to it this often: anybody can begin a login, and end it with a code that is none.
+	codesPerSecond, codeBurst = 10, 100
 )
 
 // fetcher asks one issuer, not too often, and reads no more than is reasonable.
@@ -23,8 +25,10 @@ type fetcher struct {
 	limit *rate.Limiter
 }
 
-func newFetcher(next http.RoundTripper, now func() time.Time) *fetcher {
-	return &fetcher{next: next, now: now, limit: rate.NewLimiter(asksPerSecond, askBurst)}
+// client returns an HTTP client that asks with a fetcher, follows no redirect, and waits no longer than patience.
+func (f *fetcher) client() *http.Client {
+	return &http.Client{Transport: f, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 var errOften = errors.New("it was asked too often; try again in a few seconds")

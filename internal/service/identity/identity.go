@@ -1,4 +1,5 @@
-// Package identity verifies identity tokens (OpenID Connect) of issuers that an organization trusts.
+// Package identity verifies identity tokens (OpenID Connect) of issuers that an organization trusts, and asks an issuer
+// for the token of a person who logs in to the console.
 package identity
 
 import (
@@ -8,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -17,6 +17,9 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
+	"github.com/deployctl/deployctl/internal/sys/panics"
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -26,6 +29,8 @@ const (
 	keysFor = time.Hour
 	// patience bounds one request to an issuer.
 	patience = 10 * time.Second
+	// failedFor is how long an issuer is not asked again that has not answered: those who wait for it would queue.
+	failedFor = 5 * time.Second
 	// maxKnown limits the issuers whose keys are kept.
 	maxKnown = 1000
 )
@@ -47,13 +52,26 @@ type Verifier struct {
 // New returns a verifier that asks the issuers which the guard allows.
 func New(g *outbound.Guard) *Verifier { return &Verifier{guard: g, now: time.Now} }
 
-// issuer is an identity provider with its keys.
+// issuer is an identity provider.
 type issuer struct {
-	fetch *fetcher
+	fetch  *fetcher
+	asking singleflight.Group // for the only document
 
 	mu    sync.Mutex
-	keys  oidc.KeySet
+	found *discovered
+	err   error // why it is not known; found is nil then
 	asked time.Time
+}
+
+// discovered is what an issuer says of itself in its discovery document.
+type discovered struct {
+	provider *oidc.Provider
+	keys     oidc.KeySet
+	// Methods are how a client may show its secret.
+	Methods []string `json:"token_endpoint_auth_methods_supported"`
+	KeysAt  string   `json:"jwks_uri"`
+	// Named says that the issuer tells its name when a login returns (RFC 9207).
+	Named bool `json:"authorization_response_iss_parameter_supported"`
 }
 
 // IssuerOf returns the issuer that a token names; it is not verified.
@@ -83,11 +101,11 @@ func (v *Verifier) Verify(ctx context.Context, from, token string) (deployments.
 	if len(token) > MaxToken {
 		return deployments.Identity{}, unusable("it is too long")
 	}
-	keys, err := v.keysOf(ctx, from)
+	found, err := v.discover(ctx, from)
 	if err != nil {
 		return deployments.Identity{}, err
 	}
-	asked := &asking{KeySet: keys}
+	asked := &asking{KeySet: found.keys}
 	verifier := oidc.NewVerifier(from, asked, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms,
 		Now: v.now})
 	verified, err := verifier.Verify(ctx, token)
@@ -120,13 +138,18 @@ func idOf(jti json.RawMessage, token string) string {
 	return "sha256 " + hex.EncodeToString(signed[:])
 }
 
+// longestReason is how much is said of why an issuer did not answer: it may have sent a page.
+const longestReason = 300
+
 func unanswered(from string, err error) error {
 	var refused *outbound.RefusedError
 	if errors.As(err, &refused) {
-		return deployments.Errorf(deployments.CodeInvalid, "the issuer %s must not be asked for its keys: %s", from,
-			refused.Error())
+		return deployments.Errorf(deployments.CodeInvalid, "the issuer %s must not be asked: %s", from, refused.Error())
 	}
-	return deployments.Errorf(deployments.CodeUnavailable, "the issuer %s cannot be asked for its keys: %w", from, err)
+	if text := err.Error(); len(text) > longestReason {
+		err = errors.New(strings.ToValidUTF8(text[:longestReason], "") + "…")
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the issuer %s cannot be asked: %w", from, err)
 }
 
 // asking is a key set that notes that an issuer did not answer: the verifier does not tell that from a wrong token.
@@ -144,8 +167,9 @@ func (a *asking) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return payload, err
 }
 
-// keysOf returns the keys of an issuer, which are found by its discovery document.
-func (v *Verifier) keysOf(ctx context.Context, from string) (oidc.KeySet, error) {
+// discover returns what an issuer says of itself. All who ask at once wait for one answer, each for as long as they
+// like.
+func (v *Verifier) discover(ctx context.Context, from string) (*discovered, error) {
 	u, err := url.Parse(from)
 	if err != nil {
 		return nil, unusable("its issuer is no URL")
@@ -154,31 +178,67 @@ func (v *Verifier) keysOf(ctx context.Context, from string) (oidc.KeySet, error)
 		return nil, unanswered(from, err)
 	}
 	i := v.issuer(from)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.keys != nil && v.now().Sub(i.asked) < keysFor {
-		return i.keys, nil
+	if found, err := i.known(v.now()); found != nil || err != nil {
+		return found, err
 	}
-	client := &http.Client{Transport: i.fetch, Timeout: patience,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	ctx = oidc.ClientContext(ctx, client)
+	asking := i.asking.DoChan("", func() (any, error) {
+		if found, err := i.known(v.now()); found != nil || err != nil {
+			return found, err
+		}
+		var found *discovered
+		err := panics.Do("asking an issuer", func() (err error) {
+			found, err = v.ask(oidc.ClientContext(context.Background(), i.fetch.client()), from)
+			return err
+		})
+		return i.learn(found, err, v.now())
+	})
+	select {
+	case <-ctx.Done():
+		return nil, unanswered(from, ctx.Err())
+	case asked := <-asking:
+		found, _ := asked.Val.(*discovered)
+		return found, asked.Err
+	}
+}
+
+// ask reads the discovery document of an issuer, with the client of a context.
+func (v *Verifier) ask(ctx context.Context, from string) (*discovered, error) {
 	provider, err := oidc.NewProvider(ctx, from)
 	if err != nil {
 		return nil, unanswered(from, err)
 	}
-	var found struct {
-		Keys string `json:"jwks_uri"`
-	}
-	err = provider.Claims(&found)
-	keys, invalid := url.Parse(found.Keys)
+	found := &discovered{provider: provider}
+	err = provider.Claims(found)
+	keys, invalid := url.Parse(found.KeysAt)
 	if err = errors.Join(err, invalid); err == nil {
 		err = v.guard.Allows(keys)
 	}
 	if err != nil {
 		return nil, unanswered(from, err)
 	}
-	i.keys, i.asked = oidc.NewRemoteKeySet(ctx, found.Keys), v.now()
-	return i.keys, nil
+	found.keys = oidc.NewRemoteKeySet(ctx, found.KeysAt)
+	return found, nil
+}
+
+// known returns what is known of an issuer, or why it was not found out lately; neither if it is to be asked.
+func (i *issuer) known(now time.Time) (*discovered, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch age := now.Sub(i.asked); {
+	case i.found != nil && age < keysFor:
+		return i.found, nil
+	case i.err != nil && age < failedFor:
+		return nil, i.err
+	}
+	return nil, nil
+}
+
+// learn keeps what an issuer has said, or why it has not.
+func (i *issuer) learn(found *discovered, err error, now time.Time) (*discovered, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.found, i.err, i.asked = found, err, now
+	return found, err
 }
 
 func (v *Verifier) issuer(from string) *issuer {
@@ -190,7 +250,12 @@ func (v *Verifier) issuer(from string) *issuer {
 	if v.known == nil || len(v.known) >= maxKnown {
 		v.known = map[string]*issuer{}
 	}
-	made := &issuer{fetch: newFetcher(v.guard.Client().Transport, v.now)}
+	made := &issuer{fetch: v.fetcher(asksPerSecond, askBurst)}
 	v.known[from] = made
 	return made
+}
+
+// fetcher returns one that asks so often.
+func (v *Verifier) fetcher(perSecond rate.Limit, burst int) *fetcher {
+	return &fetcher{next: v.guard.Client().Transport, now: v.now, limit: rate.NewLimiter(perSecond, burst)}
 }

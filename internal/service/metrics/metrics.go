@@ -1,6 +1,7 @@
 // Package metrics counts what a process of the service does and shows it to Prometheus: calls of the API, updates,
 // steps, and whatever Temporal's SDK counts of itself. No label holds the name of a stack or a resource, so that their
-// number stays small and nothing about anybody's infrastructure is shown.
+// number stays small and nothing about anybody's infrastructure is shown; only what organizations use is shown by their
+// names.
 package metrics
 
 import (
@@ -44,6 +45,7 @@ type Metrics struct {
 
 	ready, certificate, freeDisk *told
 	schedules                    *scheduleCounts
+	quotas                       *quotaCounts
 }
 
 // Values of the labels edge and tool: the API and the Pulumi Service API, and who executes an update, a worker or the
@@ -70,6 +72,7 @@ func New(b build.Info) *Metrics {
 		freeDisk: newTold("deployctl_free_disk_bytes", "What may still be written to the disk with the files of programs."),
 		schedules: &scheduleCounts{desc: prometheus.NewDesc("deployctl_schedules", "Schedules that there are, at most a "+
 			"minute ago: active, paused.", []string{"state"}, nil)},
+		quotas: newQuotaCounts(),
 	}
 	m.makeCalls()
 	m.makeUpdates()
@@ -159,7 +162,8 @@ func (m *Metrics) register(b build.Info) {
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "revision": b.Revision, "go": b.Go},
 	})
 	about.Set(1)
-	m.registry.MustRegister(about, m.ready, m.certificate, m.freeDisk, m.schedules, m.waitTime, m.recovered, m.audit,
+	m.registry.MustRegister(about, m.ready, m.certificate, m.freeDisk, m.schedules, m.quotas, m.waitTime, m.recovered,
+		m.audit,
 		oldest, m.unattended, m.unhurried, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates,
 		m.updateTime, m.steps, m.stepTime, m.settled, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

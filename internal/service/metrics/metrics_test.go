@@ -53,6 +53,8 @@ func everything() *Metrics {
 	m.CertificateEnds(func() (time.Time, error) { return time.Now(), nil })
 	m.FreeDisk(func() (uint64, bool) { return 1, true })
 	m.Schedules(func(context.Context) (active, paused int, err error) { return 1, 1, nil })
+	m.quotas.learn([]deployments.QuotaUse{{Organization: "acme", Limits: deployments.Quota{deployments.LimitStacks: 2},
+		Used: map[deployments.Limit]int64{deployments.LimitStacks: 1}}})
 	m.Spans(func() (exported, dropped, failed int64) { return 1, 1, 1 })
 	return m
 }
@@ -150,7 +152,7 @@ func TestBothKindsOfUpdatesAreCountedAndRecoveriesOnce(t *testing.T) {
 func TestAGaugeIsShownWhileItsValueIsKnown(t *testing.T) {
 	m := New(build.Info{})
 	ends, free := time.Unix(1_800_000_000, 0), uint64(0)
-	for _, name := range []string{"certificate", "free_disk", "schedules", "ready"} {
+	for _, name := range []string{"certificate", "free_disk", "schedules", "quota", "ready"} {
 		if text := shown(m); strings.Contains(text, "deployctl_"+name) {
 			t.Errorf("%s is shown before somebody tells it:\n%s", name, text)
 		}

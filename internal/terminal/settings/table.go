@@ -36,6 +36,13 @@ const (
 	Console      Key = "console"
 	Issuer       Key = "issuer"
 
+	LoginIssuer           Key = "login.issuer"
+	LoginAddress          Key = "login.address"
+	LoginClientID         Key = "login.client-id"
+	LoginClientSecret     Key = "login.client-secret"
+	LoginClientSecretFile Key = "login.client-secret-file"
+	LoginScopes           Key = "login.scopes"
+
 	MetricsToken     Key = "metrics-token"
 	MetricsTokenFile Key = "metrics-token-file"
 
@@ -120,6 +127,15 @@ var Table = []Definition{
 		"more loses its stack"},
 	{Console, ForServe, "on", false, "serve the console for browsers at pulumi-listen: `on`, or off"},
 	{TemporalWebUI, ForServe, "", false, "`URL` of Temporal's Web UI, to which the console links; not set: it does not"},
+	{LoginIssuer, ForServe, "", false, "`URL` of the identity provider (OpenID Connect) with which people log in to the " +
+		"console, such as https://accounts.google.com; not set: with a token only"},
+	{LoginAddress, ForServe, "", false, "`URL` at which browsers reach the console, such as " +
+		"https://pulumi.example.com:8443; the provider sends people back there"},
+	{LoginClientID, ForServe, "", false, "`ID` of the service as a client of the provider"},
+	{LoginClientSecret, ForServe, "", true, "secret of that client; not set: it is a public one"},
+	{LoginClientSecretFile, ForServe, "", false, "`FILE` that holds the secret of that client"},
+	{LoginScopes, ForServe, "openid profile email", false, "`SCOPES`, separated by spaces, which the provider is asked " +
+		"for"},
 	{Issuer, ForService, "", false, "`URL` under which clouds reach this service as an OpenID Connect issuer, the same " +
 		"for every serve and worker, such as https://deploy.example.com; not set: it is none"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},

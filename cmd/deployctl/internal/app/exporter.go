@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/service/metrics"
 	"github.com/deployctl/deployctl/internal/sys/build"
 	"github.com/deployctl/deployctl/internal/sys/diskspace"
@@ -139,6 +140,15 @@ func (e *exporter) schedules(count metrics.CountSchedules) {
 	if e != nil {
 		e.Schedules(count)
 	}
+}
+
+// followQuotas shows what organizations use, until ctx ends.
+func (e *exporter) followQuotas(ctx context.Context, s *service.Service, log *slog.Logger) error {
+	if e == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return e.FollowQuotas(ctx, func(ctx context.Context) ([]deployments.QuotaUse, error) { return s.Quotas(ctx, "") }, log)
 }
 
 // previewEnded counts previews of the stock CLI.

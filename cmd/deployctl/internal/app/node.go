@@ -25,7 +25,8 @@ type node struct {
 	// work executes updates until its context ends.
 	work  func(context.Context) error
 	close func()
-	pages *pages // nil: no console is served
+	pages *pages           // nil: no console is served
+	login *identity.Client // logs people in to it; nil: they need a token
 	// readiness reports whether Temporal and S3 answer.
 	readiness *readiness
 }
@@ -63,8 +64,13 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
 	served.PreviewEnded = in.metrics.previewEnded()
 	served.LeaseDuration = in.lease
-	served.Identities = identity.New(&outbound.Guard{What: "keys of issuers are taken",
+	verifier := identity.New(&outbound.Guard{What: "keys of issuers are taken",
 		Setting: string(settings.TrustPrivateHosts), Private: in.embedded, Hosts: in.issuers})
+	served.Identities = verifier
+	var login *identity.Client
+	if in.pages != nil && in.pages.login != nil {
+		login = verifier.Client(*in.pages.login)
+	}
 	return &node{
 		readiness: readiness,
 		service:   served,
@@ -73,6 +79,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		authority: connection.Store.Access,
 		audit:     audit,
 		pages:     in.pages,
+		login:     login,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
 		close: func() {
 			flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)

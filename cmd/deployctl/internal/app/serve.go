@@ -64,8 +64,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	lease, err := leaseOf(o.settings)
 	o.setting(err)
 	o.in.lease = lease
-	o.in.pages, err = pagesOf(o.settings, "")
-	o.setting(err)
+	o.openPages(pulumi != nil)
 	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
 	o.setting(err)
@@ -75,6 +74,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	o.setUp = true
 	o.stand(ctx, check)
 	authority := o.authority(ctx, token)
+	o.tryLogin(ctx)
 	if begins, err := o.begins(check); !begins {
 		return err
 	}
@@ -101,6 +101,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 				Log: log, Counted: in.metrics.pulumi(), Tracing: in.tracing})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
+		func(ctx context.Context) error { return in.metrics.followQuotas(ctx, node.stock, log) },
 		node.readiness.watch,
 		func(ctx context.Context) error { return node.readiness.serveHealth(ctx, o.health) },
 		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) })

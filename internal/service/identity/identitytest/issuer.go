@@ -26,6 +26,8 @@ type Issuer struct {
 	mu    sync.Mutex
 	keys  []jose.JSONWebKey // public ones, as it serves them
 	asked int
+	says  map[string]any              // in its discovery document, beside what every issuer says
+	pages map[string]http.HandlerFunc // by their paths, beside those of every issuer
 }
 
 // Key is a key of an issuer.
@@ -38,29 +40,63 @@ type Key struct {
 // New starts an issuer on loopback, without TLS. It publishes no key yet.
 func New(t testing.TB) *Issuer {
 	t.Helper()
-	i := &Issuer{t: t}
+	i := &Issuer{t: t, says: map[string]any{}, pages: map[string]http.HandlerFunc{}}
 	i.Server = httptest.NewServer(http.HandlerFunc(i.serve))
 	t.Cleanup(i.Close)
 	return i
 }
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
+	if page := i.page(r.URL.Path); page != nil {
+		page(w, r)
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.asked++
-	var answer any
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		answer = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys",
+		said := map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys",
 			"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"}}
+		maps.Copy(said, i.says)
+		answer(w, http.StatusOK, said)
 	case "/keys":
-		answer = jose.JSONWebKeySet{Keys: i.keys}
+		answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: i.keys})
 	default:
 		http.NotFound(w, r)
-		return
 	}
+}
+
+func (i *Issuer) page(path string) http.HandlerFunc {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pages[path]
+}
+
+// Says has the issuer say something else in its discovery document.
+func (i *Issuer) Says(what string, value any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.says[what] = value
+}
+
+func (i *Issuer) said(what string) any {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.says[what]
+}
+
+// Serve has the issuer answer at a path as it does not by itself.
+func (i *Issuer) Serve(path string, page http.HandlerFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pages[path] = page
+}
+
+func answer(w http.ResponseWriter, status int, what any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // its reader has gone
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(what) // its reader has gone
 }
 
 // Asked returns how many requests there were.
