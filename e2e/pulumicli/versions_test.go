@@ -67,6 +67,7 @@ func TestTheRecordHasTheCallsOfTheNewestStockCLI(t *testing.T) {
 	soaktest.Only(t)
 	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers", "newest"), "list", "-m", "-f",
 		"{{.Dir}}", "github.com/pulumi/pulumi/pkg/v3")
+	list.Env = append(os.Environ(), "GOWORK=off")
 	module, err := list.Output()
 	harness.Must(t, err)
 	dir := filepath.Join(strings.TrimSpace(string(module)), "backend", "httpstate", "client")

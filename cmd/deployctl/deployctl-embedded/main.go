@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/app"
-	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
 )
 
 func main() { os.Exit(app.Main(servers.All{})) }
