@@ -102,13 +102,10 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 // log returns the log, which goes nowhere if there is none.
 func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// defaultPatience is the patience of a Config that says none.
-const defaultPatience = 30 * time.Second
-
 // patience returns how long to wait for unreachable parts.
 func (c Config) patience() time.Duration {
 	if c.Patience <= 0 {
-		return defaultPatience
+		return bucket.Patience
 	}
 	return c.Patience
 }

@@ -66,7 +66,7 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 	found := []Finding{{What: "bucket", Detail: store.s3.String()}}
 	connection, err := connectTo(ctx, c, store)
 	if err != nil {
-		ctx, cancel := context.WithTimeout(ctx, max(c.patience(), defaultPatience)) // the bucket has just answered
+		ctx, cancel := context.WithTimeout(ctx, max(c.patience(), bucket.Patience)) // the bucket has just answered
 		defer cancel()
 		found = append(append(found, store.examine(ctx, true)...), Finding{What: "Temporal", Err: err})
 		return nil, append(found, skipped("Temporal", ofTemporal...)...)

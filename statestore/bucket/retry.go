@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Patience is how long Retry retries by default.
+// Patience is for how long what is unreachable is tried again by default: by Retry, and when a process connects.
 const Patience = 30 * time.Second
 
 // Retry is an Objects that retries calls that failed with ErrTransient, for as long as its patience lasts. Then the

@@ -14,7 +14,7 @@ import (
 // readBinding reads what a binding is of: the core finds the resource in the dependencies of the property "resource",
 // however the program has got its URN. Programs register a binding as a custom resource, and the core has it as one
 // without a provider. Nothing is done with any other registration.
-func readBinding(g *goal) error {
+func readBinding(g *registration) error {
 	if g.Type != engine.BindingType {
 		return nil
 	}

@@ -36,7 +36,7 @@ func TestABindingDependsOnTheResourceThatItNames(t *testing.T) {
 		"no inputs":   {resource.PropertyMap{"resource": text(on)}, `"inputs" of binding b must have`},
 		"too much":    {resource.PropertyMap{"resource": text(on), "inputs": adds, "peers": adds}, `property "peers"`},
 	} {
-		g := &goal{inputs: c.inputs, Registration: engine.Registration{
+		g := &registration{inputs: c.inputs, Registration: engine.Registration{
 			Type: engine.BindingType, Name: "b", Dependencies: []urn.URN{other},
 			PropertyDependencies: []engine.PropertyDependency{
 				{Property: "inputs", URNs: []urn.URN{other}}, {Property: "resource", URNs: []urn.URN{on, other}},

@@ -18,7 +18,7 @@ import (
 // construct has a provider construct a component. The provider registers the component and its children with this
 // monitor.
 func (m *Monitor) construct(
-	ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal,
+	ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *registration,
 ) (*pulumirpc.RegisterResourceResponse, error) {
 	if g.Name == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "a component of type %s needs a name", g.Type)
@@ -69,7 +69,7 @@ func (m *Monitor) construct(
 	}, nil
 }
 
-func (m *Monitor) constructOptions(ctx context.Context, g *goal) (plugin.ConstructOptions, error) {
+func (m *Monitor) constructOptions(ctx context.Context, g *registration) (plugin.ConstructOptions, error) {
 	options := plugin.ConstructOptions{
 		Dependencies: g.Dependencies, Protect: g.Protect, Providers: g.providers,
 		PropertyDependencies:    map[resource.PropertyKey][]urn.URN{},

@@ -108,9 +108,9 @@ func (m *Monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 		}
 		read.Extension = p.extension
 	}
-	goal := read
-	goal.SourcePosition, goal.Inputs = "", engine.Bag{Digest: read.Inputs.Digest}
-	goal.Extension = engine.Bag{Digest: read.Extension.Digest}
-	read.Digest = m.digest(goal)
+	asked := read
+	asked.SourcePosition, asked.Inputs = "", engine.Bag{Digest: read.Inputs.Digest}
+	asked.Extension = engine.Bag{Digest: read.Extension.Digest}
+	read.Digest = m.digest(asked)
 	return read, nil
 }

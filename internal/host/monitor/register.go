@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// goal is a registration as it was read: what the core gets, and what only the monitor needs.
-type goal struct {
+// registration is what a program has asked for, as it was read: what the core gets, and what only the monitor needs.
+type registration struct {
 	engine.Registration
 	inputs    resource.PropertyMap // with output values
 	providers map[string]string    // by package
@@ -141,7 +141,7 @@ func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
 }
 
 // specifyProvider writes which plugin an explicit provider uses into its inputs, as for default providers.
-func (m *Monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	p, err := m.request(token.ProviderPackage(g.Type), req)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (m *Monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goa
 }
 
 // remember keeps a registered resource for later requests that refer to it.
-func (m *Monitor) remember(ctx context.Context, g *goal, reply engine.Reply) error {
+func (m *Monitor) remember(ctx context.Context, g *registration, reply engine.Reply) error {
 	if reply.URN == "" {
 		return nil
 	}

@@ -57,6 +57,7 @@ type attempt struct {
 	place    settlerule.Mark      // where its resource bears a mark; zero without a place
 	noRule   string               // why no rule can be used; empty if there is none
 	unfound  string               // why exists has found nothing
+	absent   string               // the digest of the finder that exists has found nothing by
 	askedBy  string               // the id by which look has found a resource; that of the resource may be another
 	realID   string               // that of what exists has found
 	provider *pluginhost.Provider // the provider that is called

@@ -132,10 +132,12 @@ func (at *attempt) lookBefore(
 		result, err := at.providerUnavailable(err)
 		return &result, err
 	}
-	absence := f.Accepts(settlerule.Absence)
 	marks := at.markIn(f.Place, inputs) != "" && f.Accepts(settlerule.ByMark)
-	if at.first(ctx) && (ours || marks || !absence) {
+	if at.first(ctx) && (ours || marks || !f.Accepts(settlerule.Absence)) {
 		return nil, nil
+	}
+	if at.absent == f.Digest() { // lookFirst has just looked
+		return nil, at.noteAbsence(ctx, f)
 	}
 	found, reasons, ended, err := at.look(ctx, p, f, inputs)
 	switch {
@@ -144,10 +146,7 @@ func (at *attempt) lookBefore(
 	case err != nil || ended != nil:
 		return nil, err
 	case found.ID == "" || found.Outputs == nil:
-		if absence {
-			err = at.noteAbsence(ctx, f)
-		}
-		return nil, err
+		return nil, at.noteAbsence(ctx, f)
 	}
 	if !ours && !at.marked(f, found, inputs) {
 		if seen, err := at.sawAbsence(ctx, f); err != nil || !seen {
@@ -164,8 +163,11 @@ func (at *attempt) first(ctx context.Context) bool {
 	return at.round <= 1 && activity.GetInfo(ctx).Attempt <= 1 && at.noted.Text == ""
 }
 
-// noteAbsence records that what a rule looks for did not exist before the call.
+// noteAbsence records that what a rule looks for did not exist before the call, if the rule accepts that as a proof.
 func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder) error {
+	if !f.Accepts(settlerule.Absence) {
+		return nil
+	}
 	return at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
 		at.session.update.Number())
 }

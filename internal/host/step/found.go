@@ -164,7 +164,7 @@ func (at *attempt) existsBy(
 		at.unfound = "it could not be looked for " + f.String() + ": " + ended.Error
 		return nil, nil
 	case isMissing(found), found.ID == "":
-		at.unfound = "it was looked for " + f.String() + ", and is not there"
+		at.unfound, at.absent = "it was looked for "+f.String()+", and is not there", f.Digest()
 		return nil, nil
 	}
 	at.realID = string(found.ID)

@@ -157,6 +157,12 @@ func asPrograms(t *testing.T, s *devserver.Server) {
 	part, err := client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: mine, Key: key})
 	must(t, err)
 
+	listed, err := client.ListBuckets(ctx, nil)
+	must(t, err)
+	if all := listed.Buckets; len(all) != 1 || *all[0].Name != *mine {
+		t.Errorf("the buckets %v are listed, and not only that of programs", all)
+	}
+
 	writeObject(t, s, "it", "secret")
 	for what, call := range map[string]func() error{
 		"get":  func() error { _, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: own, Key: key}); return err },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,6 +51,18 @@ func (d *durable) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, ac
 		}
 	}
 	return os.Rename(unnamed, name)
+}
+
+// ListBuckets leaves out the service's own bucket, in which others may do nothing: who lists buckets, such as a survey of
+// what a stack has left, looks into each.
+func (d *durable) ListBuckets(
+	ctx context.Context, in s3response.ListBucketsInput,
+) (s3response.ListAllMyBucketsResult, error) {
+	out, err := d.Posix.ListBuckets(ctx, in)
+	out.Buckets.Bucket = slices.DeleteFunc(out.Buckets.Bucket, func(b s3response.ListAllMyBucketsEntry) bool {
+		return b.Name == d.bucket
+	})
+	return out, err
 }
 
 // dropUnnamed removes the bucket that a kill has left without its name.

@@ -39,7 +39,7 @@ func TestWhatATransformAddsDependsOnNothingByItself(t *testing.T) {
 	}
 	spreadDependencies(req)
 	req.Object.Fields["added"] = structpb.NewStringValue("y")
-	g := &goal{}
+	g := &registration{}
 	if err := (&Monitor{}).readInputs(t.Context(), req, g); err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// read makes a goal of a request. The caller sets its Inputs.
-func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceRequest) (*goal, error) {
-	g := &goal{Registration: engine.Registration{
+// read makes a registration of a request. The caller sets its Inputs.
+func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceRequest) (*registration, error) {
+	g := &registration{Registration: engine.Registration{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), Remote: req.GetRemote(),
 		Custom: req.GetCustom() && tokens.Type(req.GetType()) != engine.BindingType,
 		Parent: urn.URN(req.GetParent()), Protect: req.Protect, RetainOnDelete: req.RetainOnDelete,
@@ -45,7 +45,7 @@ func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
-	for _, fill := range []func(context.Context, *pulumirpc.RegisterResourceRequest, *goal) error{
+	for _, fill := range []func(context.Context, *pulumirpc.RegisterResourceRequest, *registration) error{
 		m.readInputs, m.readReferences, m.readTimeouts, m.readTrigger, m.readProvider,
 	} {
 		if err := fill(ctx, req, g); err != nil {
@@ -61,7 +61,7 @@ func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 }
 
 // readInputs reads the properties, the dependencies of each, and the resource's own dependencies.
-func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	options := m.unmarshalOptions(string(g.Type) + " " + g.Name)
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
@@ -95,7 +95,7 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 }
 
 // readReferences reads the options that name other resources.
-func (m *Monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	var err error
 	if g.DeletedWith, err = urn.ParseOptional(req.GetDeletedWith()); err != nil {
 		return status.Errorf(codes.InvalidArgument, "deletedWith of %s: %v", g.Name, err)
@@ -104,7 +104,7 @@ func (m *Monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResou
 	return err
 }
 
-func (m *Monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	t := req.GetCustomTimeouts()
 	if t == nil {
 		return nil
@@ -133,7 +133,7 @@ func (m *Monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourc
 	return nil
 }
 
-func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	if req.GetReplacementTrigger() == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 }
 
 // readProvider finds the provider that manages the resource, and those that a component's children inherit.
-func (m *Monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *registration) error {
 	g.providers = maps.Clone(req.GetProviders())
 	parent, _ := m.registry.get(g.Parent)
 	if !g.Custom {
