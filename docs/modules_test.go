@@ -60,8 +60,8 @@ func TestTheModulesOfTheWorkspaceHaveTheSameVersions(t *testing.T) {
 	}
 }
 
-// TestTheProductNeedsNoEmbeddedServer holds that the product's go.mod lists what the product needs. It replaces nothing,
-// because what imports a module does not see its replacements.
+// TestTheProductNeedsNoEmbeddedServer holds that the product's go.mod lists what the product needs. It replaces
+// nothing, because what imports a module does not see its replacements.
 func TestTheProductNeedsNoEmbeddedServer(t *testing.T) {
 	file := goMod(t, ".")
 	for _, r := range file.Require {

@@ -1,6 +1,7 @@
 // Package devserver is what the service needs on one machine: a Temporal server (SQLite) and its Web UI inside this
 // process, and an S3 server as a child process of the same binary, all on loopback and all below one home directory.
-// The servers themselves are in the module of deployctl-embedded; a program without it can still find, stop and reset a service.
+// The servers themselves are in the module of deployctl-embedded; a program without it can still find, stop and reset a
+// service.
 //
 // The home belongs to one user (directories 0700, files 0600) and to one service at a time, which a file lock decides:
 //

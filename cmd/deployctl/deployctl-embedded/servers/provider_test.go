@@ -185,7 +185,7 @@ func (p *playground) schedules() kind {
 	return kind{
 		seen: func(ctx context.Context, name string) (string, bool) {
 			s, err := p.frontend.DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
-				Namespace: devserver.Namespace,
+				Namespace:  devserver.Namespace,
 				ScheduleId: name})
 			return canonical(s.GetSchedule()), err == nil
 		},
