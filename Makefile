@@ -14,13 +14,16 @@ RELEASE = $(if $(VERSION),$(foreach set,version=$(VERSION) commit=$(shell git de
 build build-client next next-embedded peers stockengine check test e2e fuzz mutants: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
+# The modules of the workspace besides the product, which is ./...: a pattern ends where another module begins. What is no part of
+# the workspace is built outside, with versions of its own.
+EMBEDDED = ./cmd/deployctl/deployctl-embedded
+TOOL = GOWORK=off go -C tools
 # Packages are started in this order, a few at a time. The longest lead, so that none is left alone in the end: those that start
 # the built binary and wait for it, and between them those that compute.
-LONGEST = ./e2e ./e2e/attack ./e2e/pulumicli ./internal/plugin/languagehost ./e2e/languages ./statestore ./activities ./chaos \
-	./internal/devserver/... ./e2e/hostile
-E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./chaos ./e2e/attack ./e2e/hostile ./internal/devserver/... ./e2e/... ./differential
-UNIT = ./internal/plugin/languagehost ./statestore ./activities \
-	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
+LONGEST = ./e2e ./e2e/attack ./e2e/pulumicli ./internal/plugin/languagehost ./e2e/languages ./statestore ./activities \
+	./e2e/chaos $(EMBEDDED)/... ./e2e/hostile
+E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./e2e/chaos ./e2e/attack ./e2e/hostile $(EMBEDDED)/... ./e2e/...
+UNIT = ./internal/plugin/languagehost ./statestore ./activities ./...
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
 	mutants race lint workflowcheck imports alerts cross cross-build e2e long test-real test-production attack bench chaos rounds record generate \
@@ -31,7 +34,7 @@ help: ## say what can be made
 
 build: ## the binaries, in bin: deployctl, and deployctl-embedded with the embedded service
 	@[ -x bin/deployctl-embedded ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
-	go build $(LINK) -o bin/ ./cmd/deployctl/...
+	go build $(LINK) -o bin/ ./cmd/deployctl $(EMBEDDED)
 
 # Another revision of the workflows, for tests of upgrades. It differs by what the linker sets, so nothing is compiled twice.
 NEXT = $(foreach set,revision=3 oldest=3 perSave=5,-X github.com/deployctl/deployctl/workflows.$(set))
@@ -40,7 +43,7 @@ next:
 	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next ./cmd/deployctl
 
 next-embedded: next
-	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next-embedded ./cmd/deployctl/deployctl-embedded
+	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next-embedded $(EMBEDDED)
 
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
@@ -74,18 +77,18 @@ alerts: ## alert rules and dashboards use metrics that there are, and the rules 
 	promtool=$$(GOFLAGS='$(GOFLAGS) -tags=remove_all_sd' tools/cached prometheus github.com/prometheus/prometheus/cmd/promtool) && \
 		$$promtool check config --syntax-only deploy/prometheus/prometheus.yml && \
 		$$promtool check rules deploy/prometheus/alerts.yml && $$promtool test rules deploy/prometheus/alerts_test.yml
-	go -C tools/prometheus run . $(CURDIR)
+	$(TOOL)/prometheus run . $(CURDIR)
 
 # The test harnesses send Unix signals, so they are left out on Windows.
 cross: ## it compiles for macOS and Windows (a type check from source; nothing is built)
 	@mkdir -p bin
-	go build -C tools/crosscheck -o $(CURDIR)/bin/crosscheck .
-	bin/crosscheck darwin/arm64 ./...
-	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$ -e /tools/steady$$)
+	$(TOOL)/crosscheck build -o $(CURDIR)/bin/crosscheck .
+	bin/crosscheck darwin/arm64 ./... ./e2e/... $(EMBEDDED)/...
+	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /tools/steady$$) $(EMBEDDED)/...
 
 cross-build: ## build it for macOS and Windows (10 minutes without a cache)
-	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
-	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null $(EMBEDDED)
+	GOOS=windows GOARCH=amd64 go build -o /dev/null $(EMBEDDED)
 
 # One call of go test for all, so that compilers, tests that compute and tests that wait share the processors. lint has vetted
 # everything already. The limit only ends a test that hangs.
@@ -93,17 +96,17 @@ TEST = go test -vet=off -timeout 60m $(TESTFLAGS)
 
 tests:
 	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(LONGEST) $(E2E) $(UNIT)
-	go -C tools/fakeprovider test ./...
-	go -C tools/crosscheck test ./...
-	go -C tools/prometheus test ./...
-	go -C tools/release test .
+	$(TOOL)/fakeprovider test ./...
+	$(TOOL)/crosscheck test ./...
+	$(TOOL)/prometheus test ./...
+	$(TOOL)/release test .
 
 unit-short:
 	$(TEST) -short $(UNIT)
 
 # The detector makes tests several times slower, and has all that they import compiled once more. Packages that run nothing in
 # parallel, or only processes, are left out.
-RACED = $$(go list ./... | grep -v -e /internal/devserver -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$ -e /tools/ -e /docs$$ \
+RACED = $$(go list ./... | grep -v -e /internal/devserver -e /testkit/scenario -e /tools/ -e /docs$$ \
 	-e /engine/modeltest$$ -e /catalogue$$ -e /examples -e /internal/languagehost$$)
 
 race: ## no goroutine of the service, or of a unit test, changes what another one uses
@@ -148,15 +151,15 @@ e2e: build peers stockengine ## the end-to-end tests alone
 
 long: build peers stockengine ## the slow packages with the tests that soaktest.Only keeps out of `make test`
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
-		./e2e/recovery ./chaos ./differential ./internal/plugin/languagehost ./internal/devserver ./internal/sandbox ./internal/terminal/templates ./providers/s3 ./providers/postgres \
+		./e2e/recovery ./e2e/chaos ./e2e/differential ./internal/plugin/languagehost ./cmd/deployctl/deployctl-embedded/servers ./internal/sandbox ./internal/terminal/templates ./providers/s3 ./providers/postgres \
 		-args -full
-	go -C tools/release test ./render
+	$(TOOL)/release test ./render
 
 bench: build ## the table against the stock CLI
-	$(WITH_PEERS) go run ./bench
+	$(WITH_PEERS) go run ./e2e/bench
 
 chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part; PART=10 a tenth of each
-	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)' $(if $(PART),-part $(PART))
+	$(WITH_PEERS) go run ./e2e/chaos -claim '$(CLAIM)' -seeds '$(SEEDS)' $(if $(PART),-part $(PART))
 
 REAL ?= 1-30
 test-real: build ## real providers against real servers: their lives, and REAL (1-30) seeds of lost answers and kills
@@ -166,7 +169,7 @@ test-production: build next ## upgrades, outages, new keys and clocks apart on T
 	$(WITH_PEERS) go test -vet=off -count=1 -v -timeout 2h ./e2e/production -args -production
 
 differential: build stockengine ## compare random programs with Pulumi's own engine; SEEDS=1-2000 plays, or resumes, these
-	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)
+	$(WITH_PEERS) go run ./e2e/differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)
 
 attack: build ## play every attack of docs/security.md at full size
 	$(WITH_PEERS) go test -p 1 -parallel 1 -count=1 -v -timeout 4h ./e2e/attack -args -full
@@ -184,13 +187,13 @@ rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row, until 
 
 record: build ## docs/killed-update.svg anew: a real update whose service is killed (needs tmux)
 	peers=$$(tools/peers/build pulumi-language-yaml) && PATH="$(CURDIR)/bin:$$peers:$$PATH" \
-		&& go run -C tools/record . $(CURDIR)/tools/record/project $(CURDIR)/docs/killed-update.svg
+		&& $(TOOL)/record run . $(CURDIR)/tools/record/project $(CURDIR)/docs/killed-update.svg
 
 generate: ## the API's generated code
 	go generate ./api/...
 
 release: ## what VERSION is installed from, in dist: archives, packages, an image, a chart, a compose file; PLATFORMS=linux/amd64 only some
-	go -C tools/release run . -root $(CURDIR) -dist $(CURDIR)/dist -version '$(VERSION)' -platforms '$(PLATFORMS)'
+	$(TOOL)/release run . -root $(CURDIR) -dist $(CURDIR)/dist -version '$(VERSION)' -platforms '$(PLATFORMS)'
 
 clean:
 	rm -rf bin dist

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/e2e/scenario"
+	"github.com/deployctl/deployctl/internal/testkit/scenario"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"

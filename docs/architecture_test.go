@@ -82,7 +82,7 @@ func TestTheArchitectureNamesEachRoom(t *testing.T) {
 	compare(t, "room", tree, named)
 }
 
-var listed = regexp.MustCompile(`(?m)^//   - ([a-z0-9/]+): `)
+var listed = regexp.MustCompile(`(?m)^//   - ([a-z0-9/-]+): `)
 
 // withPackages are the rooms whose doc comments list the packages below them.
 func withPackages(room string) bool {

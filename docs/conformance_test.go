@@ -15,7 +15,7 @@ import (
 var (
 	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	// shown finds, in their order, the tests and the transcripts that a page names, and the package behind tests.
-	shown = regexp.MustCompile("`(Test[A-Z]\\w*)`|\\(([a-z0-9]+(?:/[a-z0-9]+)*)\\)|`(?:engine/testdata/)?([a-z_0-9]+\\.txt)`")
+	shown = regexp.MustCompile("`(Test[A-Z]\\w*)`|\\(([a-z0-9]+(?:/[a-z0-9-]+)*)\\)|`(?:engine/testdata/)?([a-z_0-9]+\\.txt)`")
 )
 
 // TestTheTestsThatThePagesNameExist holds that a test stands in the package that a page names behind it, and a

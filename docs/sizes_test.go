@@ -31,7 +31,7 @@ var large = map[string]struct {
 func sized(dir string) bool {
 	top, _, _ := strings.Cut(dir, "/")
 	switch top {
-	case "api", "bench", "chaos", "differential", "docs", "e2e", "examples", "tools":
+	case "api", "docs", "e2e", "examples", "tools":
 		return false
 	}
 	return !strings.HasPrefix(dir, "internal/testkit") && !strings.HasSuffix(dir, "test")

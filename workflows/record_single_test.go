@@ -29,7 +29,7 @@ type play struct {
 }
 
 // recordSingle stores the histories of workflows that have no others below them.
-func recordSingle(t *testing.T, server *devserver.Server) {
+func recordSingle(t *testing.T, server devserver.Status) {
 	ctx := waittest.Context(t)
 	c := recordingClient(ctx, t, server)
 	for _, p := range slices.Concat(scheduledPlays(), deploymentPlays(c), notifyPlays(), leasePlays()) {

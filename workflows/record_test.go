@@ -5,10 +5,12 @@ package workflows
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
-	"os/signal"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/client"
@@ -29,25 +32,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/devserver"
-	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
-
-// Recording needs a real server: this test binary is also its S3 server.
-const recordHome = "WORKFLOWS_RECORD_HOME"
-
-func TestMain(m *testing.M) {
-	home := os.Getenv(recordHome)
-	if home == "" {
-		os.Exit(m.Run())
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := devserver.ServeS3(ctx, home, servers.All{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
 
 // scene is one history to record: how its fake world behaves, and what is done to it from outside.
 type scene struct {
@@ -254,7 +240,7 @@ func scenes() []scene {
 
 // TestRecord runs every scene on the embedded server and stores the histories of its workflows:
 //
-//	go test -tags record -run TestRecord$ ./workflows
+//	make build && PATH="$PWD/bin:$PATH" go test -tags record -run TestRecord$ ./workflows
 func TestRecord(t *testing.T) {
 	server := recordingServer(t)
 	for _, scene := range scenes() {
@@ -263,15 +249,42 @@ func TestRecord(t *testing.T) {
 	t.Run("single", func(t *testing.T) { recordSingle(t, server) })
 }
 
-func recordingServer(t *testing.T) *devserver.Server {
-	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(), Servers: servers.All{},
-		S3Command: func(home string) []string {
-			return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
-		}})
+// recordingServer runs the Temporal server of deployctl-embedded, in a process of its own.
+func recordingServer(t *testing.T) devserver.Status {
+	program, err := exec.LookPath("deployctl-embedded")
 	if err != nil {
+		t.Fatal("deployctl-embedded is not on PATH: run make build, and put bin there")
+	}
+	home := t.TempDir()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, "dev", "temporal", "--home", home)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait()
+	})
+	server := devserver.Status{Namespace: devserver.Namespace,
+		TemporalCredentials: filepath.Join(home, "data", "temporal.pem")}
+	waittest.Until(t, "Temporal answers", func() bool {
+		var ports devserver.Ports
+		text, err := os.ReadFile(filepath.Join(home, "data", "ports.json"))
+		if err != nil || json.Unmarshal(text, &ports) != nil {
+			return false
+		}
+		server.TemporalAddress = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Temporal))
+		c, err := dialRecording(t.Context(), server)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		have, err := c.OperatorService().ListSearchAttributes(t.Context(),
+			&operatorservice.ListSearchAttributesRequest{Namespace: devserver.Namespace})
+		return err == nil && len(have.GetCustomAttributes()) >= len(devserver.SearchAttributes())
+	})
 	return server
 }
 
@@ -282,16 +295,20 @@ func recorderOptions(activitiesAlone bool) worker.Options {
 			BuildID: strconv.Itoa(Revision)}}}
 }
 
-func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server) client.Client {
-	config, err := devserver.TemporalTLS(server.Status.TemporalCredentials)
+func dialRecording(ctx context.Context, server devserver.Status) (client.Client, error) {
+	config, err := devserver.TemporalTLS(server.TemporalCredentials)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	c, err := client.DialContext(ctx, client.Options{
-		HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder",
+	return client.DialContext(ctx, client.Options{
+		HostPort: server.TemporalAddress, Namespace: server.Namespace, Identity: "recorder",
 		Logger:            quiet{},
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
 	})
+}
+
+func recordingClient(ctx context.Context, t *testing.T, server devserver.Status) client.Client {
+	c, err := dialRecording(ctx, server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +316,7 @@ func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server
 	return c
 }
 
-func record(t *testing.T, server *devserver.Server, sc scene) {
+func record(t *testing.T, server devserver.Status, sc scene) {
 	ctx := waittest.Context(t)
 	c := recordingClient(ctx, t, server)
 	stack := theStack

@@ -35,14 +35,14 @@ const maxSaid = 5000
 // Passphrase is that of every stack whose secrets provider is the passphrase.
 const Passphrase = "correct horse battery staple"
 
-// Root is the repository: the nearest directory with a go.mod. Tests start in the directory of their package.
+// Root is the repository: the nearest directory with a go.work. Tests start in the directory of their package.
 var Root = sync.OnceValue(func() string {
 	dir, err := os.Getwd()
 	if err != nil {
 		panic(err)
 	}
 	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
 			break
 		}
 		dir = filepath.Dir(dir)

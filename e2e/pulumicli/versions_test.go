@@ -64,6 +64,7 @@ func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
 func TestTheRecordHasTheCallsOfTheStockCLI(t *testing.T) {
 	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers"), "list", "-m", "-f", "{{.Dir}}",
 		"github.com/pulumi/pulumi/pkg/v3")
+	list.Env = append(os.Environ(), "GOWORK=off")
 	module, err := list.Output()
 	harness.Must(t, err)
 	dir := filepath.Join(strings.TrimSpace(string(module)), "backend", "httpstate", "client")

@@ -88,7 +88,8 @@ func TestNothingSecretIsReadable(t *testing.T) {
 func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
 	soaktest.Only(t) // it builds another binary
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", dir+"/", "./cmd/deployctl/...")
+	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", dir+"/", "./cmd/deployctl",
+		"./cmd/deployctl/deployctl-embedded")
 	build.Dir = harness.Root()
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)

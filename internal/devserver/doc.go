@@ -1,6 +1,7 @@
 // Package devserver is what the service needs on one machine: a Temporal server (SQLite) and its Web UI inside this
 // process, and an S3 server as a child process of the same binary, all on loopback and all below one home directory.
-// The servers themselves are in package servers; a program without it can still find, stop and reset a service.
+// The servers themselves are in the module of deployctl-embedded; a program without it can still find, stop and reset a
+// service.
 //
 // The home belongs to one user (directories 0700, files 0600) and to one service at a time, which a file lock decides:
 //
@@ -22,7 +23,6 @@
 //
 // Below it:
 //
-//   - parts: what the embedded service asks of its servers
-//   - servers: Temporal, its Web UI and an S3 server; slow to compile and to start, so only deployctl-embedded has
-//     them
+//   - parts: what the embedded service asks of its servers, which are slow to compile and to start, so that
+//     only cmd/deployctl/deployctl-embedded/servers has them, and the tests that start them
 package devserver

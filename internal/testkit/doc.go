@@ -10,6 +10,8 @@
 //   - porttest: ports for tests that nobody else gets
 //   - postgrestest: a PostgreSQL server for tests
 //   - rapidtest: checks properties with the same draws in every run
+//   - scenario: a language host whose programs are scripts
+//   - scenario/cmd/pulumi-language-scenario: that host as a program
 //   - soaktest: leaves tests to make soak
 //   - usertest: runs tests again as a user other than root
 //   - waittest: waits in tests, which say what they waited for

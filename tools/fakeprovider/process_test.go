@@ -32,8 +32,11 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(bin) }()
 	for dir, pkg := range map[string]string{".": "./cmd/pulumi-resource-fake",
 		"../..": "./e2e/fakecloud/cmd/fakecloud"} {
-		if out, err := exec.Command("go", "-C", dir, "build", "-o", filepath.Join(bin, filepath.Base(pkg)),
-			pkg).CombinedOutput(); err != nil {
+		build := exec.Command("go", "-C", dir, "build", "-o", filepath.Join(bin, filepath.Base(pkg)), pkg)
+		if dir != "." {
+			build.Env = append(os.Environ(), "GOWORK=auto") // of the workspace, as this module is not
+		}
+		if out, err := build.CombinedOutput(); err != nil {
 			panic(string(out))
 		}
 	}

@@ -14,8 +14,11 @@ import (
 	"time"
 )
 
+// project is the path of the product's module, with which those of the project's other modules begin.
+const project = "github.com/deployctl/deployctl"
+
 // variables of the linker by which a build knows what it is.
-const variables = "github.com/deployctl/deployctl/internal/sys/build."
+const variables = project + "/internal/sys/build."
 
 // packages of the programs.
 var packages = map[string]string{client: "./cmd/deployctl", embedded: "./cmd/deployctl/deployctl-embedded"}
@@ -56,6 +59,10 @@ func (r *release) linked() string {
 // goflags are the flags of the Makefile: what is released is what was tested.
 const goflags = "-buildvcs=false -trimpath -tags=release,disable_grpc_modules"
 
+// workspace has programs built in the workspace of the tree, as the Makefile builds them: with the versions that were
+// tested.
+const workspace = "GOWORK=auto"
+
 // compile builds a package of the module in a directory into a program that is the same wherever, whenever and by whom
 // it is built: without paths of this machine, an id of the build, C, and what variables of Go here may say.
 func compile(dir, pkg, path string, t target, linked string) error {
@@ -65,9 +72,8 @@ func compile(dir, pkg, path string, t target, linked string) error {
 	}
 	cmd := exec.Command("go", "build", "-ldflags", "-w -buildid= "+linked, "-o", path, pkg)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS="+goflags, "CGO_ENABLED=0", "GOWORK=off",
-		"GOTOOLCHAIN="+version, "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
-		"GOFIPS140=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+goflags, "CGO_ENABLED=0", workspace, "GOTOOLCHAIN="+version,
+		"GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
 }

@@ -47,6 +47,10 @@ func (r *release) bill(b build, name string, info *debug.BuildInfo) *cyclonedx.B
 		Licenses: &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}}}
 	parts := []cyclonedx.Component{part("std", info.GoVersion, "")}
 	for _, dep := range info.Deps {
+		if own(dep.Path) { // of the same workspace: its version is the release's
+			parts = append(parts, part(dep.Path, r.version, ""))
+			continue
+		}
 		dep = cmp.Or(dep.Replace, dep)
 		parts = append(parts, part(dep.Path, dep.Version, dep.Sum))
 	}
@@ -71,6 +75,11 @@ func part(path, version, sum string) cyclonedx.Component {
 		c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(digest)}}
 	}
 	return c
+}
+
+// own reports whether a module is one of the project.
+func own(path string) bool {
+	return path == project || strings.HasPrefix(path, project+"/")
 }
 
 // identifier makes a UUID of a text: the same of the same, as version 8 of RFC 9562 leaves it to us.
@@ -101,6 +110,9 @@ func (r *release) licencesOf(program string) ([]byte, error) {
 		return nil, err
 	}
 	for _, dep := range info.Deps {
+		if own(dep.Path) {
+			continue
+		}
 		dir, known := dirs[dep.Path]
 		if !known {
 			return nil, fmt.Errorf("the module %s, which %s has, is not on this machine", dep.Path, filepath.Base(program))
@@ -115,7 +127,7 @@ func (r *release) licencesOf(program string) ([]byte, error) {
 
 // modules returns where the modules are that the tree is built with, by their paths.
 func (r *release) modules() (map[string]string, error) {
-	text, err := output(r.root, "go", "list", "-m", "-json=Path,Dir", "all")
+	text, err := output(r.root, "env", workspace, "go", "list", "-m", "-json=Path,Dir", "all")
 	if err != nil {
 		return nil, err
 	}

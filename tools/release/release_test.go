@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,19 @@ func TestAReleaseHasAllThatIsSaidOfIt(t *testing.T) {
 	if err != nil || bill.SpecVersion == "" || bill.Metadata.Component.Version != version ||
 		bill.Components[0].Name != "std" {
 		t.Errorf("the list of what is in the program is %+v, %v", bill, err)
+	}
+}
+
+func TestAModuleOfTheWorkspaceHasTheVersionOfTheRelease(t *testing.T) {
+	r := &release{version: version}
+	bill := r.bill(build{target: targets[0]}, embedded, &debug.BuildInfo{Deps: []*debug.Module{
+		{Path: project, Version: "(devel)"}, {Path: "example.test/other", Version: "v1.0.0"}}})
+	var found []string
+	for _, c := range *bill.Components {
+		found = append(found, c.Name+" "+c.Version)
+	}
+	if want := project + " " + version; !slices.Contains(found, want) || !slices.Contains(found, "example.test/other v1.0.0") {
+		t.Errorf("it lists %q, and not %s", found, want)
 	}
 }
 

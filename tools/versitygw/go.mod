@@ -27,7 +27,7 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/urfave/cli/v2 v2.27.7 // indirect
 	github.com/versity/scoutfs-go v0.0.0-20260414000839-70f8b6bdfa96 // indirect
-	github.com/versity/versitygw v1.8.0 // indirect
+	github.com/versity/versitygw v1.8.0
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect

@@ -6,8 +6,8 @@ package main
 import (
 	"os"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/app"
-	"github.com/deployctl/deployctl/internal/devserver/servers"
 )
 
 func main() { os.Exit(app.Main(servers.All{})) }

@@ -64,7 +64,7 @@ var (
 	goErr  error
 )
 
-// goDir is the directory of the program that all tests share, whose dependencies are those of this module.
+// goDir is the directory of the program that all tests share, whose dependencies are those of examples/go.
 func goDir(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -81,11 +81,11 @@ func goDir(t *testing.T) string {
 
 func writeGoProgram(dir, main string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", name))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "go", name))
 		if err != nil {
 			return err
 		}
-		own := strings.Replace(string(text), "module github.com/deployctl/deployctl", "module program", 1)
+		own := strings.Replace(string(text), "module almanac", "module program", 1)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(own), 0o600); err != nil {
 			return err
 		}

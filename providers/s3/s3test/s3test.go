@@ -5,17 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/testkit/porttest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
-	"github.com/versity/versitygw/backend/meta"  //nolint:depguard // only tests import this package
-	"github.com/versity/versitygw/backend/posix" //nolint:depguard // only tests import this package
-	"github.com/versity/versitygw/embedgw"       //nolint:depguard // only tests import this package
 )
 
 // The credentials of the server.
@@ -24,28 +22,15 @@ const (
 	SecretKey = "test-secret"
 )
 
-const (
-	serveDir  = "S3_TEST_SERVE_DIR"
-	serveAddr = "S3_TEST_SERVE_ADDR"
-)
-
 // Endpoint is where the server answers while Run runs.
 var Endpoint string
 
 // Bucket is there from the beginning; tests may make others.
 const Bucket = "state"
 
-// Run runs a package's tests, from its TestMain, with a server beside them. The server is the test binary started once
-// more, because it changes the working directory of its process; so Run must come first.
+// Run runs a package's tests, from its TestMain, with a server beside them. The server is a program of the module
+// tools/versitygw, so that this module does not need what an S3 server is made of.
 func Run(m *testing.M) int {
-	if dir := os.Getenv(serveDir); dir != "" {
-		go func() { // ends with its parent
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			os.Exit(0)
-		}()
-		_, _ = fmt.Fprintln(os.Stderr, serve(dir, os.Getenv(serveAddr)))
-		return 1
-	}
 	stop, err := start()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "starting the S3 server of the tests:", err)
@@ -56,6 +41,10 @@ func Run(m *testing.M) int {
 }
 
 func start() (stop func(), err error) {
+	program, err := build()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "s3-test-")
 	if err != nil {
 		return nil, err
@@ -64,8 +53,7 @@ func start() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server := exec.Command(os.Args[0])
-	server.Env = append(os.Environ(), serveDir+"="+dir, serveAddr+"="+addr)
+	server := exec.Command(program, dir, addr, AccessKey, SecretKey, Bucket)
 	server.Stderr = os.Stderr
 	stdin, err := server.StdinPipe()
 	if err != nil {
@@ -85,6 +73,34 @@ func start() (stop func(), err error) {
 	}, await(ended, Endpoint)
 }
 
+// build returns the path of the server's program. It takes a minute where it has not been built yet, which
+// tools/peers/build does for make test.
+func build() (string, error) {
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	command := exec.Command(filepath.Join(root, "tools", "cached"), "versitygw", "./s3server")
+	command.Stderr = os.Stderr
+	path, err := command.Output()
+	return strings.TrimSpace(string(path)), err
+}
+
+// repository is the nearest directory with a go.work. Tests start in the directory of their package.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the tests run outside the repository: no directory above them has a go.work")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", err
+}
+
 // await waits until the server answers.
 func await(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, waittest.Patience)
@@ -96,27 +112,5 @@ func await(ctx context.Context, url string) error {
 		}
 		_ = resp.Body.Close()
 		return true
-	})
-}
-
-func serve(dir, addr string) error {
-	side := dir + "/meta"
-	objects := dir + "/objects"
-	for _, d := range []string{side, objects + "/" + Bucket} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return err
-		}
-	}
-	sidecar, err := meta.NewSideCar(side)
-	if err != nil {
-		return err
-	}
-	store, err := posix.New(objects, sidecar, posix.PosixOpts{})
-	if err != nil {
-		return err
-	}
-	return embedgw.RunVersityGW(context.Background(), store, &embedgw.Config{
-		RootUserAccess: AccessKey, RootUserSecret: SecretKey, Region: "us-east-1", Ports: []string{addr},
-		MaxConnections: 1024, MaxRequests: 512, MultipartMaxParts: 10_000, Quiet: true, KeepAlive: true,
 	})
 }

@@ -37,7 +37,7 @@ func embeddedProgram() (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", deployments.Errorf(deployments.CodeInvalid, "the embedded service is the program %s, which is not "+
-			"in %s: install it there (go install ./cmd/... in a clone makes both), or use the service of another machine "+
+			"in %s: install it there (make build in a clone makes both), or use the service of another machine "+
 			"(--server, DEPLOYCTL_SERVER)", filepath.Base(program), filepath.Dir(program))
 	case err != nil:
 		return "", deployments.Errorf(deployments.CodeInvalid, "cannot start the embedded service: %w", err)

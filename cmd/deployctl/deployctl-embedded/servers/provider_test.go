@@ -1,4 +1,4 @@
-package devserver
+package servers_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/provider"
@@ -50,7 +51,7 @@ const played = "played"
 
 func startPlayground(t *testing.T) *playground {
 	t.Helper()
-	server, err := StartTemporal(t.Context(), newHome(t), servers.All{})
+	server, err := devserver.StartTemporal(t.Context(), newHome(t), servers.All{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func (p *playground) start(k kind) providertest.Start {
 		}
 		return providertest.Setup{
 			Package: temporalPackage, Things: things,
-			Config: providertest.Inputs{"temporalAddress": p.proxy(t, calls), "temporalNamespace": Namespace},
+			Config: providertest.Inputs{"temporalAddress": p.proxy(t, calls), "temporalNamespace": devserver.Namespace},
 		}
 	}
 }
@@ -183,12 +184,13 @@ func (p *playground) namespaces() kind {
 func (p *playground) schedules() kind {
 	return kind{
 		seen: func(ctx context.Context, name string) (string, bool) {
-			s, err := p.frontend.DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: Namespace,
+			s, err := p.frontend.DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
+				Namespace:  devserver.Namespace,
 				ScheduleId: name})
 			return canonical(s.GetSchedule()), err == nil
 		},
 		remove: func(ctx context.Context, name string) error {
-			_, err := p.frontend.DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: Namespace,
+			_, err := p.frontend.DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: devserver.Namespace,
 				ScheduleId: name})
 			return err
 		},
@@ -229,7 +231,7 @@ func TestTemporalEndpointsConverge(t *testing.T) {
 	p := startPlayground(t)
 	providertest.Run(t, p.start(p.endpoints()), providertest.Case{
 		Type: "deployctl:temporal:NexusEndpoint",
-		Inputs: providertest.Inputs{"name": played, "description": "Payments", "targetNamespace": Namespace,
+		Inputs: providertest.Inputs{"name": played, "description": "Payments", "targetNamespace": devserver.Namespace,
 			"taskQueue": "payments"},
 		Change:  providertest.Inputs{"description": "All payments", "taskQueue": "payments-2"},
 		Replace: providertest.Inputs{"name": played + "-2"},
@@ -389,7 +391,7 @@ func TestSearchAttributesLiveInANamespaceThatIsMadeAgain(t *testing.T) {
 
 // TestTheProgramOfThePageRuns makes what docs/temporal-resources.md declares, twice, and finds it as declared.
 func TestTheProgramOfThePageRuns(t *testing.T) {
-	page, err := os.ReadFile("../../docs/temporal-resources.md")
+	page, err := os.ReadFile("../../../../docs/temporal-resources.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,13 @@
-package devserver
+package servers_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
-	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 )
@@ -19,14 +21,14 @@ func (e earlier) StartTemporal(t parts.Temporal) (stop func() error, err error) 
 }
 
 func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
-	server, err := StartTemporal(t.Context(), newHome(t), earlier{})
+	server, err := devserver.StartTemporal(t.Context(), newHome(t), earlier{})
 	must(t, err)
 	defer func() { must(t, server.Close(t.Context())) }()
 	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address,
 		server.Credentials)).ListSearchAttributes(t.Context(),
-		&operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
+		&operatorservice.ListSearchAttributesRequest{Namespace: devserver.Namespace})
 	must(t, err)
-	for name := range SearchAttributes() {
+	for name := range devserver.SearchAttributes() {
 		if _, ok := answer.GetCustomAttributes()[name]; !ok {
 			t.Errorf("no search attribute %s", name)
 		}
@@ -34,10 +36,11 @@ func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 }
 
 func TestADatabaseIsPrivate(t *testing.T) {
-	h := mustOpen(t, newHome(t))
-	must(t, os.MkdirAll(h.temporal(), 0o700))
-	must(t, createDatabase(h, servers.All{}))
-	info, err := os.Stat(h.database())
+	home := newHome(t)
+	server, err := devserver.StartTemporal(t.Context(), home, servers.All{})
+	must(t, err)
+	defer func() { must(t, server.Close(t.Context())) }()
+	info, err := os.Stat(filepath.Join(home, "data", "temporal", "temporal.db"))
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %s", info.Mode())

@@ -1,4 +1,4 @@
-package devserver
+package servers_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/testkit/porttest"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -28,17 +29,17 @@ import (
 func TestAServiceAnswersInEveryPart(t *testing.T) {
 	began := time.Now()
 	opts := options(newHome(t))
-	opts.Codec = func(Keys) (http.Handler, error) {
+	opts.Codec = func(devserver.Keys) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("decoded")) }), nil
 	}
-	s, err := Start(t.Context(), opts)
+	s, err := devserver.Start(t.Context(), opts)
 	must(t, err)
 	defer func() { must(t, s.Close(context.Background())) }()
 	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
 
 	t.Run("the namespace keeps closed workflows for 30 days", func(t *testing.T) {
 		answer, err := frontend(t, s).DescribeNamespace(t.Context(),
-			&workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+			&workflowservice.DescribeNamespaceRequest{Namespace: devserver.Namespace})
 		must(t, err)
 		if got := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); got != 30*24*time.Hour {
 			t.Errorf("retention is %s", got)
@@ -46,7 +47,7 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 	})
 	t.Run("updates can be searched by what the Web UI shows", func(t *testing.T) {
 		answer, err := operatorservice.NewOperatorServiceClient(dial(t, s)).ListSearchAttributes(t.Context(),
-			&operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
+			&operatorservice.ListSearchAttributesRequest{Namespace: devserver.Namespace})
 		must(t, err)
 		for _, name := range []string{"Org", "Project", "Stack", "Kind", "Result", "Initiator", "Drift"} {
 			if answer.GetCustomAttributes()[name] != enums.INDEXED_VALUE_TYPE_KEYWORD {
@@ -55,7 +56,7 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		}
 	})
 	t.Run("the Web UI shows the namespace", func(t *testing.T) {
-		response, err := browser(t, s).Get(s.Status.UIURL + "/namespaces/" + Namespace + "/workflows")
+		response, err := browser(t, s).Get(s.Status.UIURL + "/namespaces/" + devserver.Namespace + "/workflows")
 		must(t, err)
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
@@ -79,7 +80,7 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })
 	t.Run("programs open every bucket but the service's own", func(t *testing.T) { asPrograms(t, s) })
 	t.Run("every server has a log", func(t *testing.T) {
-		logs, err := Logs(s.Status.Home)
+		logs, err := devserver.Logs(s.Status.Home)
 		must(t, err)
 		for i := range logs {
 			logs[i] = filepath.Base(logs[i])
@@ -100,10 +101,10 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 	})
 }
 
-func compareAndSwap(t *testing.T, s *Server) {
+func compareAndSwap(t *testing.T, s *devserver.Server) {
 	client := s3Client(s.Status.S3Endpoint, s.Keys)
 	put := func(text, ifMatch, ifNoneMatch string) (string, error) {
-		in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("stacks/head.json"),
+		in := &s3.PutObjectInput{Bucket: aws.String(devserver.Bucket), Key: aws.String("stacks/head.json"),
 			Body: strings.NewReader(text)}
 		if ifMatch != "" {
 			in.IfMatch = aws.String(ifMatch)
@@ -134,11 +135,11 @@ func compareAndSwap(t *testing.T, s *Server) {
 }
 
 // asPrograms uses the S3 server by the keys of programs.
-func asPrograms(t *testing.T, s *Server) {
-	var keys Keys
+func asPrograms(t *testing.T, s *devserver.Server) {
+	var keys devserver.Keys
 	keys.S3AccessKey, keys.S3SecretKey = s.Keys.OfPrograms()
 	client, ctx := s3Client(s.Status.S3Endpoint, keys), t.Context()
-	mine, own, key := aws.String("of-programs"), aws.String(Bucket), aws.String("it")
+	mine, own, key := aws.String("of-programs"), aws.String(devserver.Bucket), aws.String("it")
 	body := func() io.Reader { return strings.NewReader("text") }
 	readable := aws.String(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
 		"Action": "s3:GetObject", "Resource": "arn:aws:s3:::of-programs/*"}]}`)
@@ -181,7 +182,7 @@ func asPrograms(t *testing.T, s *Server) {
 		},
 		"copy from": func() error {
 			_, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: mine, Key: key,
-				CopySource: aws.String(Bucket + "/it")})
+				CopySource: aws.String(devserver.Bucket + "/it")})
 			return err
 		},
 		"copy to": func() error {
@@ -191,7 +192,7 @@ func asPrograms(t *testing.T, s *Server) {
 		},
 		"copy a part from": func() error {
 			_, err := client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{Bucket: mine, Key: key, UploadId: part.UploadId,
-				PartNumber: aws.Int32(1), CopySource: aws.String(Bucket + "/it")})
+				PartNumber: aws.Int32(1), CopySource: aws.String(devserver.Bucket + "/it")})
 			return err
 		},
 		"begin to upload": func() error {
@@ -242,21 +243,21 @@ func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
 	home := newHome(t)
 	first := spawn(t, "service", home)
 	first.says(t, "running")
-	before, err := ReadStatus(home)
+	before, err := devserver.ReadStatus(home)
 	must(t, err)
-	if before.State != Running || before.PID != first.Process.Pid {
+	if before.State != devserver.Running || before.PID != first.Process.Pid {
 		t.Fatalf("the status is %+v", before)
 	}
-	keys, err := ReadKeys(home)
+	keys, err := devserver.ReadKeys(home)
 	must(t, err)
-	id := namespaceID(t, &Server{Status: before})
-	writeObject(t, &Server{Status: before, Keys: keys}, "kept", "yes")
+	id := namespaceID(t, &devserver.Server{Status: before})
+	writeObject(t, &devserver.Server{Status: before, Keys: keys}, "kept", "yes")
 
-	must(t, Stop(t.Context(), home))
-	if after, err := ReadStatus(home); err != nil || after.State != Stopped {
+	must(t, devserver.Stop(t.Context(), home))
+	if after, err := devserver.ReadStatus(home); err != nil || after.State != devserver.Stopped {
 		t.Errorf("after Stop the status is %+v, %v", after, err)
 	}
-	if err := Stop(t.Context(), home); !errors.Is(err, ErrNotRunning) {
+	if err := devserver.Stop(t.Context(), home); !errors.Is(err, devserver.ErrNotRunning) {
 		t.Errorf("stopping twice says %v", err)
 	}
 	<-first.ended
@@ -289,17 +290,17 @@ func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
 func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
 	home := newHome(t)
 	s := start(t, home)
-	_, err := Start(t.Context(), options(home))
-	var running *RunningError
+	_, err := devserver.Start(t.Context(), options(home))
+	var running *devserver.RunningError
 	if !errors.As(err, &running) || running.Status.PID != os.Getpid() ||
 		!strings.Contains(err.Error(), "deployctl dev stop") {
 		t.Errorf("the second start says %v", err)
 	}
-	if err := Reset(home); !errors.As(err, &running) {
+	if err := devserver.Reset(home); !errors.As(err, &running) {
 		t.Errorf("a reset of a running service says %v", err)
 	}
 	must(t, s.Close(t.Context()))
-	must(t, Reset(home))
+	must(t, devserver.Reset(home))
 	if exists(home + "/data") {
 		t.Error("data is left after a reset")
 	}
@@ -308,33 +309,34 @@ func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
 func TestAServiceThatIsAskedToEndKeepsItsHomeUntilItIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	home := newHome(t)
-	s, err := Start(ctx, options(home))
+	s, err := devserver.Start(ctx, options(home))
 	must(t, err)
 	defer func() { must(t, s.Close(context.Background())) }()
 	must(t, s.Announce(""))
 	cancel()
 	must(t, s.AnnounceEnd())
-	if _, err := Start(t.Context(), options(home)); !errors.As(err, new(*RunningError)) {
+	if _, err := devserver.Start(t.Context(), options(home)); !errors.As(err, new(*devserver.RunningError)) {
 		t.Errorf("the next start says %v", err)
 	}
-	if status, err := ReadStatus(home); err != nil || status.State != Stopping || status.PID != os.Getpid() {
+	if status, err := devserver.ReadStatus(home); err != nil || status.State != devserver.Stopping ||
+		status.PID != os.Getpid() {
 		t.Errorf("while work is finished the status is %+v, %v", status, err)
 	}
 	namespaceID(t, s)
 	writeObject(t, s, "what ran", "is recorded")
 	must(t, s.Close(t.Context()))
-	if status, err := ReadStatus(home); err != nil || status.State != Stopped {
+	if status, err := devserver.ReadStatus(home); err != nil || status.State != devserver.Stopped {
 		t.Errorf("the status is %+v, %v", status, err)
 	}
 }
 
-func dial(t *testing.T, s *Server) *grpc.ClientConn {
+func dial(t *testing.T, s *devserver.Server) *grpc.ClientConn {
 	return dialAddress(t, s.Status.TemporalAddress, s.Status.TemporalCredentials)
 }
 
 func dialAddress(t *testing.T, address, credential string) *grpc.ClientConn {
 	t.Helper()
-	config, err := TemporalTLS(credential)
+	config, err := devserver.TemporalTLS(credential)
 	must(t, err)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	must(t, err)
@@ -342,25 +344,25 @@ func dialAddress(t *testing.T, address, credential string) *grpc.ClientConn {
 	return conn
 }
 
-func frontend(t *testing.T, s *Server) workflowservice.WorkflowServiceClient {
+func frontend(t *testing.T, s *devserver.Server) workflowservice.WorkflowServiceClient {
 	return workflowservice.NewWorkflowServiceClient(dial(t, s))
 }
 
-func namespaceID(t *testing.T, s *Server) string {
+func namespaceID(t *testing.T, s *devserver.Server) string {
 	t.Helper()
 	answer, err := workflowservice.NewWorkflowServiceClient(dial(t, s)).
-		DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+		DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: devserver.Namespace})
 	must(t, err)
 	return answer.GetNamespaceInfo().GetId()
 }
 
 // browser is one that has opened a link to the Web UI.
-func browser(t *testing.T, s *Server) *http.Client {
+func browser(t *testing.T, s *devserver.Server) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	must(t, err)
 	b := porttest.Browser(jar)
-	link, err := UILink(s.Status)
+	link, err := devserver.UILink(s.Status)
 	must(t, err)
 	response, err := b.Get(link)
 	must(t, err)

@@ -1,9 +1,11 @@
-package devserver
+package servers_test
 
 import (
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,8 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
-	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/versity/versitygw/backend/meta"
@@ -26,7 +29,7 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 		"locks/service", "service.json", "data", "data/keys.json", "data/temporal.pem", "data/ports.json",
 		"data/temporal/schema.json",
 		"data/temporal/temporal.db.new", "data/temporal/temporal.db", "data/temporal/temporal.db-wal", "data/s3",
-		"data/s3/" + Bucket,
+		"data/s3/" + devserver.Bucket,
 	} {
 		t.Run("when "+strings.ReplaceAll(gate, "/", " ")+" was there", func(t *testing.T) {
 			soaktest.ButFor(t, 4, row)
@@ -99,11 +102,11 @@ func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 	for round := range rounds {
 		p := spawn(t, "service", home)
 		p.says(t, "running")
-		status, err := ReadStatus(home)
+		status, err := devserver.ReadStatus(home)
 		must(t, err)
-		keys, err := ReadKeys(home)
+		keys, err := devserver.ReadKeys(home)
 		must(t, err)
-		s := &Server{Status: status, Keys: keys}
+		s := &devserver.Server{Status: status, Keys: keys}
 		client := s3Client(status.S3Endpoint, keys)
 		etag := ""
 		if round > 0 {
@@ -120,7 +123,7 @@ func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 			if written == enough {
 				go p.kill() // in the middle of what follows
 			}
-			in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("counter"),
+			in := &s3.PutObjectInput{Bucket: aws.String(devserver.Bucket), Key: aws.String("counter"),
 				Body: strings.NewReader(strconv.Itoa(written + 1))}
 			if etag != "" {
 				in.IfMatch = aws.String(etag)
@@ -137,12 +140,14 @@ func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 
 func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 	home := newHome(t)
-	t.Setenv(parentPipe, "1") // without a parent that the kernel would tell of
+	t.Setenv("DEPLOYCTL_PARENT_PIPE", "1") // without a parent that the kernel would tell of
 	p := spawn(t, "s3", home)
 	waittest.Until(t, "the objects are served", func() bool {
-		data, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
-		must(t, err)
-		return listenable(data.ports.S3) != nil
+		conn, err := net.Dial("tcp", address(keptPorts(t, home).S3))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
 	})
 	must(t, p.stdin.Close())
 	<-p.ended
@@ -153,17 +158,20 @@ func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 
 func TestThePartsStandAlone(t *testing.T) {
 	home := newHome(t)
-	server, err := StartTemporal(t.Context(), home, servers.All{})
+	server, err := devserver.StartTemporal(t.Context(), home, servers.All{})
 	must(t, err)
-	namespaceID(t, &Server{Status: Status{TemporalAddress: server.Address, TemporalCredentials: server.Credentials}})
+	namespaceID(t, &devserver.Server{Status: devserver.Status{TemporalAddress: server.Address,
+		TemporalCredentials: server.Credentials}})
 	spawn(t, "s3", home)
-	keys, err := ReadKeys(home)
+	keys, err := devserver.ReadKeys(home)
 	must(t, err)
-	data, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
-	must(t, err)
-	client := s3Client("http://"+address(data.ports.S3), keys)
-	must(t, eventually(t.Context(), func(ctx context.Context) error { return ensureBucket(ctx, client) }))
-	if err := Reset(home); err == nil {
+	client := s3Client("http://"+address(keptPorts(t, home).S3), keys)
+	waittest.Until(t, "a bucket is made", func() bool {
+		_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(devserver.Bucket)})
+		mine := (*types.BucketAlreadyOwnedByYou)(nil)
+		return err == nil || errors.As(err, &mine) // the answer of a call before may have been lost
+	})
+	if err := devserver.Reset(home); err == nil {
 		t.Error("the home was reset under the running parts")
 	}
 	must(t, server.Close(t.Context()))
@@ -182,20 +190,15 @@ func TestAnInterruptedResetIsFinishedByTheNextStart(t *testing.T) {
 	writeObject(t, s, "key", "another")
 }
 
-func mustOpen(t *testing.T, path string) home {
-	t.Helper()
-	h, err := openHome(path)
-	must(t, err)
-	return h
-}
-
 func TestAKilledS3ServerIsStartedAgain(t *testing.T) {
-	s := start(t, newHome(t))
+	home := newHome(t)
+	s := start(t, home)
 	writeObject(t, s, "key", "before")
-	s.objects.mu.Lock()
-	child := s.objects.process
-	s.objects.mu.Unlock()
-	must(t, child.Signal(syscall.SIGKILL))
+	text, err := os.ReadFile(pidFile(home))
+	must(t, err)
+	child, err := strconv.Atoi(string(text))
+	must(t, err)
+	must(t, syscall.Kill(child, syscall.SIGKILL))
 	writeObject(t, s, "key", "after") // the client's own retries bridge the gap, or the next line does
 	if text, _ := readObject(t, s, "key"); text != "after" {
 		t.Errorf("the object is %q", text)
@@ -207,7 +210,7 @@ func TestAHomeWithoutExtendedAttributesKeepsMetadataBeside(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(home, "data", "s3meta"), 0o700)) // as where the file system has none
 	s := start(t, home)
 	compareAndSwap(t, s)
-	if entries, _ := os.ReadDir(filepath.Join(home, "data", "s3meta", Bucket)); len(entries) == 0 {
+	if entries, _ := os.ReadDir(filepath.Join(home, "data", "s3meta", devserver.Bucket)); len(entries) == 0 {
 		t.Error("no metadata beside the objects")
 	}
 }
@@ -216,7 +219,7 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	home := newHome(t)
 	must(t, start(t, home).Close(t.Context()))
 	must(t, os.Remove(filepath.Join(home, "data", "keys.json")))
-	_, err := Start(t.Context(), options(home))
+	_, err := devserver.Start(t.Context(), options(home))
 	if err == nil || !strings.Contains(err.Error(), "put it back from a copy") {
 		t.Errorf("the start says %v", err)
 	}
@@ -225,27 +228,29 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 func TestADatabaseOfAnotherSchemaIsRefused(t *testing.T) {
 	home := newHome(t)
 	must(t, start(t, home).Close(t.Context()))
-	must(t, writeJSON(filepath.Join(home, "data", "temporal", "schema.json"), parts.Schema{Executions: "99.0"}))
-	_, err := Start(t.Context(), options(home))
+	other, err := json.Marshal(parts.Schema{Executions: "99.0"})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(home, "data", "temporal", "schema.json"), other, 0o600))
+	_, err = devserver.Start(t.Context(), options(home))
 	if err == nil || !strings.Contains(err.Error(), "use the version that made it") {
 		t.Errorf("the start says %v", err)
 	}
 }
 
-func writeObject(t *testing.T, s *Server, key, text string) {
+func writeObject(t *testing.T, s *devserver.Server, key, text string) {
 	t.Helper()
 	client := s3Client(s.Status.S3Endpoint, s.Keys)
 	waittest.Until(t, "object "+key+" is written", func() bool {
 		_, err := client.PutObject(t.Context(),
-			&s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String(key), Body: strings.NewReader(text)})
+			&s3.PutObjectInput{Bucket: aws.String(devserver.Bucket), Key: aws.String(key), Body: strings.NewReader(text)})
 		return err == nil
 	})
 }
 
-func readObject(t *testing.T, s *Server, key string) (text, etag string) {
+func readObject(t *testing.T, s *devserver.Server, key string) (text, etag string) {
 	t.Helper()
 	out, err := s3Client(s.Status.S3Endpoint, s.Keys).
-		GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(Bucket), Key: aws.String(key)})
+		GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(devserver.Bucket), Key: aws.String(key)})
 	must(t, err)
 	defer func() { _ = out.Body.Close() }()
 	body, err := io.ReadAll(out.Body)

@@ -16,7 +16,7 @@ import (
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 
-	"github.com/deployctl/deployctl/e2e/scenario"
+	"github.com/deployctl/deployctl/internal/testkit/scenario"
 )
 
 func main() {

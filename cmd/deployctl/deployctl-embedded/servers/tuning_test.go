@@ -1,4 +1,4 @@
-package devserver
+package servers_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/log"
 
-	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/cmd/deployctl/deployctl-embedded/servers"
 )
 
 func TestTheEmbeddedTemporalServerChecksForNoUpdates(t *testing.T) {

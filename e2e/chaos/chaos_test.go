@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	binary, _ = filepath.Abs("../bin/deployctl")
+	binary, _ = filepath.Abs("../../bin/deployctl")
 	programSize = 60
 	os.Exit(m.Run())
 }

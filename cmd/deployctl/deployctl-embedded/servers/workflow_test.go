@@ -1,4 +1,4 @@
-package devserver
+package servers_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/workflows"
@@ -51,9 +52,9 @@ func TestAWorkflowGoesOnAfterTheServiceWasKilled(t *testing.T) {
 	home := newHome(t)
 	p := spawn(t, "service", home)
 	p.says(t, "running")
-	status, err := ReadStatus(home)
+	status, err := devserver.ReadStatus(home)
 	must(t, err)
-	c, w := work(t, &Server{Status: status})
+	c, w := work(t, &devserver.Server{Status: status})
 	defer c.Close()
 	began, release := make(chan struct{}), make(chan struct{})
 	var seen atomic.Int32
@@ -92,10 +93,10 @@ func TestAResetIsRefused(t *testing.T) {
 	must(t, run.Get(t.Context(), nil))
 	execution := &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}
 	_, alone := c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: Namespace, WorkflowExecution: execution, WorkflowTaskFinishEventId: 4, RequestId: "one",
+		Namespace: devserver.Namespace, WorkflowExecution: execution, WorkflowTaskFinishEventId: 4, RequestId: "one",
 	})
 	_, many := c.WorkflowService().StartBatchOperation(t.Context(), &workflowservice.StartBatchOperationRequest{
-		Namespace: Namespace, JobId: "many", Reason: "test", VisibilityQuery: "WorkflowId='" + run.GetID() + "'",
+		Namespace: devserver.Namespace, JobId: "many", Reason: "test", VisibilityQuery: "WorkflowId='" + run.GetID() + "'",
 		Operation: &workflowservice.StartBatchOperationRequest_ResetOperation{
 			ResetOperation: &batch.BatchOperationReset{}},
 	})
@@ -158,7 +159,7 @@ func awaitBacklog(t *testing.T, c client.Client, tasks int64) {
 	t.Helper()
 	waittest.Until(t, "the tasks wait", func() bool {
 		queue, err := c.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
-			Namespace: Namespace, TaskQueue: &taskqueue.TaskQueue{Name: "places"},
+			Namespace: devserver.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: "places"},
 			TaskQueueType: enums.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true})
 		must(t, err)
 		return queue.GetStats().GetApproximateBacklogCount() >= tasks

@@ -40,9 +40,9 @@ func stockBinaries(t *testing.T) string {
 	t.Helper()
 	buildingStock.Lock()
 	defer buildingStock.Unlock()
-	bin := filepath.Join("..", "bin")
+	bin := filepath.Join("..", "..", "bin")
 	if _, err := os.Stat(filepath.Join(bin, "stockengine")); err != nil {
-		build := exec.Command(filepath.Join("..", "tools", "peers", "build"), "stockengine")
+		build := exec.Command(filepath.Join("..", "..", "tools", "peers", "build"), "stockengine")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build the stock engine: %v\n%s", err, out)
 		}

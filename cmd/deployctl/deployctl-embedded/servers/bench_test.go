@@ -1,4 +1,4 @@
-package devserver
+package servers_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -49,14 +50,14 @@ func untilCancelled(ctx workflow.Context) error {
 }
 
 // work connects a worker to s on a queue of its own.
-func work(tb testing.TB, s *Server) (client.Client, worker.Worker) {
+func work(tb testing.TB, s *devserver.Server) (client.Client, worker.Worker) {
 	tb.Helper()
-	config, err := TemporalTLS(s.Status.TemporalCredentials)
+	config, err := devserver.TemporalTLS(s.Status.TemporalCredentials)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	c, err := client.Dial(client.Options{
-		HostPort: s.Status.TemporalAddress, Namespace: Namespace, Logger: log.NewStructuredLogger(
+		HostPort: s.Status.TemporalAddress, Namespace: devserver.Namespace, Logger: log.NewStructuredLogger(
 			slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
 	})
@@ -68,7 +69,7 @@ func work(tb testing.TB, s *Server) (client.Client, worker.Worker) {
 
 // BenchmarkSequentialActivities is 6 ms on a machine where the default settings make it 41.
 func BenchmarkSequentialActivities(b *testing.B) {
-	s, err := Start(context.Background(), options(b.TempDir()))
+	s, err := devserver.Start(context.Background(), options(b.TempDir()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func BenchmarkSequentialActivities(b *testing.B) {
 
 // BenchmarkPut is one object of the service's state, 4 KiB, after another.
 func BenchmarkPut(b *testing.B) {
-	s, err := Start(context.Background(), options(b.TempDir()))
+	s, err := devserver.Start(context.Background(), options(b.TempDir()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func BenchmarkPut(b *testing.B) {
 	c := s3Client(s.Status.S3Endpoint, s.Keys)
 	for b.Loop() {
 		_, err := c.PutObject(context.Background(), &s3.PutObjectInput{
-			Bucket: aws.String(Bucket), Key: aws.String(fmt.Sprintf("a/b/%d", b.N)),
+			Bucket: aws.String(devserver.Bucket), Key: aws.String(fmt.Sprintf("a/b/%d", b.N)),
 			Body: bytes.NewReader(make([]byte, 4096)),
 		})
 		if err != nil {
