@@ -53,8 +53,8 @@ func (d *durable) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, ac
 	return os.Rename(unnamed, name)
 }
 
-// ListBuckets leaves out the service's own bucket, in which others may do nothing: who lists buckets, such as a survey
-// of what a stack has left, looks into each.
+// ListBuckets leaves out the service's own bucket, in which others may do nothing. Who lists buckets looks into each:
+// `stack orphans` does.
 func (d *durable) ListBuckets(
 	ctx context.Context, in s3response.ListBucketsInput,
 ) (s3response.ListAllMyBucketsResult, error) {
