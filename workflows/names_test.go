@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // Temporal gives the handlers of a workflow contexts of their own, without its names.
@@ -16,6 +17,7 @@ func TestAHandlerOfAStackCallsActivitiesByTheNamesOfTheStack(t *testing.T) {
 	for _, former := range []bool{false, true} {
 		read := map[string]int{}
 		env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+		env.SetTestTimeout(waittest.Patience)
 		for _, name := range []string{"Head", "ReadHead"} {
 			env.RegisterActivityWithOptions(func(context.Context, deployments.StackName) (deployments.Head, error) {
 				read[name]++
