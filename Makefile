@@ -107,7 +107,7 @@ unit-short:
 # The detector makes tests several times slower, and has all that they import compiled once more. Packages that run nothing in
 # parallel, or only processes, are left out.
 RACED = $$(go list ./... | grep -v -e /internal/devserver -e /testkit/scenario -e /tools/ -e /docs$$ \
-	-e /engine/modeltest$$ -e /catalogue$$ -e /examples -e /internal/languagehost$$)
+	-e /engine/modeltest$$ -e /catalogue$$ -e /examples -e /plugin/languagehost$$)
 
 race: ## no goroutine of the service, or of a unit test, changes what another one uses
 	go test -race -vet=off -short -timeout 60m $(TESTFLAGS) $(RACED)

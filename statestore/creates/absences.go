@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
@@ -81,7 +82,7 @@ func (s *Store) write(ctx context.Context, of noted, q *queue) {
 			return
 		}
 		s.mu.Unlock()
-		a.err = s.put(ctx, of, a.sought)
+		a.err = panics.Do("noting absences", func() error { return s.put(ctx, of, a.sought) })
 		close(a.written)
 	}
 }
