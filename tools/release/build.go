@@ -57,7 +57,7 @@ func (r *release) linked() string {
 }
 
 // goflags are the flags of the Makefile: what is released is what was tested.
-const goflags = "-buildvcs=false -trimpath -tags=release,disable_grpc_modules"
+const goflags = "-buildvcs=false -trimpath -tags=release,disable_grpc_modules -gcflags=all=-dwarf=false"
 
 // workspace has programs built in the workspace of the tree, as the Makefile builds them: with the versions that were
 // tested.
