@@ -50,22 +50,24 @@ var (
 // lookAfter settles a step whose error leaves open whether it had its effect, before it fails; true means that its
 // result waits for that.
 func (r *Run) lookAfter(op *operation, ev StepFinished) bool {
-	if ev.Evidence == nil || !ev.Evidence.Look || op.Ended != nil || !slices.Contains(creates, op.Step.Kind) &&
-		!slices.Contains(deletes, op.Step.Kind) {
+	if ev.Evidence == nil || !ev.Evidence.Look ||
+		!slices.Contains(creates, op.Step.Kind) && !slices.Contains(deletes, op.Step.Kind) {
 		return false
 	}
 	if op.Lost { // the attempt before it is in question, too, whatever the error says
 		ev.Evidence = &Evidence{Class: ErrorAmbiguous, By: "an earlier answer was lost", Look: true}
 	}
-	op.Ended, op.Doubted, op.Lost, op.Reason = &ev, true, false, ev.why()
-	r.settle(op)
+	op.Ended, op.Lost, op.Reason = &ev, false, ev.why()
+	r.settle(op, aboutError)
 	return true
 }
 
 // doubted ends the doubt about a step that failed, by what settling has found: it returns how the step ended.
 func (r *Run) doubted(op *operation, found StepFinished) StepFinished {
 	ended := *op.Ended
-	if found.Outcome == OutcomeAbsent {
+	switch found.Outcome {
+	case OutcomeDone, OutcomePartial:
+	case OutcomeAbsent:
 		e := *ended.Evidence
 		e.Look, e.Looked = false, found.Error
 		if e.Looked == "" {
@@ -76,6 +78,8 @@ func (r *Run) doubted(op *operation, found StepFinished) StepFinished {
 		}
 		ended.Evidence = &e
 		return ended
+	default:
+		return found
 	}
 	what := "was created all the same, and is taken over"
 	if slices.Contains(deletes, op.Step.Kind) {

@@ -235,7 +235,7 @@ func (r *Run) errorHooksEnded(op *operation, h *hooking, failed string) {
 		r.diagnose("warning", op.URN, "the %s is repeated, as an error hook asks: %d of at most %d times",
 			operationOf(op.Step.Kind), len(op.Errors), maxErrorRetries)
 		op.Step.Retries++
-		op.Ended, op.Doubted = nil, false
+		op.inquire(aboutStep)
 		r.ready.Start = append(r.ready.Start, *op.Step)
 		return
 	}

@@ -63,16 +63,15 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "an error that leaves the effect open is taken for a failure", File: "steps.go",
-		Old: `r.lookAfter(op, ev) || r.reconcileEarlier(op, ev)`, New: `r.reconcileEarlier(op, ev)`,
+		Old: `!r.lookAfter(op, ev) && !r.reconcileEarlier(op, ev)`, New: `!r.reconcileEarlier(op, ev)`,
 	},
 	{
 		Name: "what an error hook had repeated counts as half made", File: "hooks.go",
-		Old: "\t\top.Ended, op.Doubted = nil, false\n", New: "",
+		Old: "\t\top.inquire(aboutStep)\n", New: "",
 	},
 	{
 		Name: "an unknown outcome is taken for a failure and tried again", File: "steps.go",
-		Old: "r.settle(op)\n\t\treturn ev, false\n\tcase OutcomeAbsent",
-		New: "r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn ev, false\n\tcase OutcomeAbsent",
+		Old: "\t\tr.settleLost(op)\n", New: "\t\tr.ready.Start = append(r.ready.Start, *op.Step)\n",
 	},
 	{
 		Name: "another start of the program repeats what runs", File: "registration.go",
@@ -80,7 +79,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "a create that will not be made again is not looked for", File: "steps.go",
-		Old: `case op.Again:`, New: `case false:`,
+		Old: `case op.Inquiry == aboutLost || op.Lost && op.Inquiry == aboutStep:`, New: `case false:`,
 	},
 	{
 		Name: "a create that fails forgets the attempt that was lost before it", File: "steps.go",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -24,8 +25,8 @@ type operation struct {
 	Pending int `json:",omitempty"`
 	// Check is the step's, while it reads what a person found.
 	Check bool `json:",omitempty"`
-	// Again is that of the Settle that was issued last.
-	Again bool `json:",omitempty"`
+	// Inquiry is what the next outcome is about.
+	Inquiry inquiry `json:",omitempty"`
 	// Lost: an attempt was lost and not looked for, because the one that was begun again would find what it made.
 	Lost bool `json:",omitempty"`
 	// Answered: a person's answer, which came with the goal, was given.
@@ -42,13 +43,42 @@ type operation struct {
 	Silent bool `json:",omitempty"`
 	// Reply waits for the after hooks of a component.
 	Reply *Reply `json:",omitempty"`
-	// Ended is how a step ended, while it is found out whether it, or an attempt that was lost before it, had its effect
-	// after all.
+	// Ended is how the step ended, while the inquiry is aboutEarlier or aboutError.
 	Ended *StepFinished `json:",omitempty"`
 	// Awaits: it looks again at a resource that was not ready.
 	Awaits *awaiting `json:",omitempty"`
-	// Doubted: it is found out whether the attempt that has ended had its effect, in spite of its error.
-	Doubted bool `json:",omitempty"`
+}
+
+// inquiry is what the next outcome of an operation is about. Its JSON value stands in suspended runs.
+type inquiry string
+
+const (
+	aboutStep    inquiry = ""        // the step itself, which waits for a slot, or runs
+	aboutLost    inquiry = "lost"    // an attempt whose answer was lost; if it had no effect, the step is issued again
+	aboutLast    inquiry = "last"    // the same, but the step is not issued again, so the answer must be definite
+	aboutEarlier inquiry = "earlier" // an attempt that was lost before the one that has ended
+	aboutError   inquiry = "error"   // the attempt that has ended, by an error that leaves open whether it had its effect
+)
+
+// inquiries are what may be inquired about after each inquiry; inquire permits nothing else. What is lost while it is
+// found out is inquired about once more. An error hook, or a person who has looked, has the step issued again.
+var inquiries = map[inquiry][]inquiry{
+	aboutStep:    {aboutStep, aboutLost, aboutLast, aboutEarlier, aboutError},
+	aboutLost:    {aboutStep, aboutLost, aboutLast, aboutEarlier, aboutError},
+	aboutLast:    {aboutStep, aboutLast, aboutEarlier, aboutError},
+	aboutEarlier: {aboutStep, aboutEarlier},
+	aboutError:   {aboutStep, aboutError},
+}
+
+// inquire sets what the next outcome of an operation is about.
+func (op *operation) inquire(about inquiry) {
+	if !slices.Contains(inquiries[op.Inquiry], about) {
+		panic(fmt.Sprintf("operation %d of %s cannot inquire about %q after %q", op.Op, op.URN, about, op.Inquiry))
+	}
+	op.Inquiry = about
+	if about != aboutEarlier && about != aboutError {
+		op.Ended = nil
+	}
 }
 
 // purpose says what the completion of an operation is for.
@@ -115,7 +145,7 @@ func (r *Run) issueSteps() {
 		}
 		r.Slots = append(r.Slots, op.Op)
 		if op.For == forPending {
-			r.settle(op)
+			r.settleLost(op)
 			continue
 		}
 		if op.Awaits != nil {

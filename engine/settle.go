@@ -70,17 +70,28 @@ func (r *Run) settlePending() {
 	}
 }
 
-// settle asks for the outcome of a step whose answer was lost. Again says that the create will be made again in this
-// update if it is absent; for a convergent provider, whose create finds the earlier attempt, nothing has to be looked
-// for then. It is not set for an operation of an earlier update, in an update that is ending, and when the create has
-// ended and only an earlier attempt is in question: then the answer must be definite.
-func (r *Run) settle(op *operation) {
-	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
-	s := Settle{Step: *op.Step, Again: op.Again}
-	if op.Doubted {
+// settle asks for the outcome of an attempt. Again says that the create will be made again in this update if it is
+// absent; for a convergent provider, whose create finds the earlier attempt, nothing has to be looked for then.
+func (r *Run) settle(op *operation, about inquiry) {
+	op.inquire(about)
+	s := Settle{Step: *op.Step, Again: about == aboutLost}
+	if about == aboutError {
 		s.After = op.Ended.Evidence
 	}
 	r.ready.Start = append(r.ready.Start, s)
+}
+
+// settleLost asks for the outcome of the attempt whose answer was lost last. The step is not issued again for an
+// operation of an earlier update, and in an update that is ending.
+func (r *Run) settleLost(op *operation) {
+	switch {
+	case op.Ended != nil:
+		r.settle(op, op.Inquiry)
+	case op.For == forPending || r.Stopped:
+		r.settle(op, aboutLast)
+	default:
+		r.settle(op, aboutLost)
+	}
 }
 
 // Answered returns a pending create whose answer is known although it could not be recorded as usual: its state holds
@@ -281,7 +292,7 @@ func (r *Run) answered(op *operation, ev Resolved) {
 		end := StepFinished{Op: op.Op, Outcome: OutcomeAbsent}
 		if op.Ended != nil {
 			end = *op.Ended
-			if op.Doubted {
+			if op.Inquiry == aboutError {
 				e := *end.Evidence
 				e.Look, e.Looked = false, "somebody has looked for it, and it is not there"
 				end.Evidence = &e
@@ -290,6 +301,9 @@ func (r *Run) answered(op *operation, ev Resolved) {
 		delete(r.Ops, op.Op)
 		r.complete(op, end)
 		return
+	}
+	if op.Ended == nil {
+		op.inquire(aboutStep)
 	}
 	op.Lost = false // a person has looked
 	// It takes a slot again: to be read under its id, or to be made after all.

@@ -130,71 +130,77 @@ func (r *Run) stepFinished(ev StepFinished) {
 // finalOutcome returns the outcome that an operation has after a step of it. It is false if the operation has none yet,
 // because it is settled, begun again, or left to a person or to the next update.
 func (r *Run) finalOutcome(op *operation, ev StepFinished) (StepFinished, bool) {
-	// Ended and Lost tell whether this is an answer about the step itself or about an attempt before it: Ended is set
-	// while an earlier attempt of a create that has ended is settled, and Lost while such an attempt is left to the next
-	// one.
-	switch ev.Outcome {
-	case OutcomeUnknown:
+	switch {
+	case ev.Outcome == OutcomeUnknown:
 		op.Reason = ev.Error
-		switch {
-		case op.Awaits == nil:
-		case r.Stopped: // the state says that it is not ready
-			ev.Outcome = OutcomeCancelled
-			return ev, true
-		default: // it changes nothing to look once more
-			r.ready.Start = append(r.ready.Start, *op.Step)
-			return ev, false
+		if op.Awaits != nil {
+			return r.lookedInVain(op, ev)
 		}
-		r.settle(op)
+		r.settleLost(op)
 		return ev, false
-	case OutcomeAbsent:
-		switch {
-		// The earlier attempt made nothing, so the create ended as its last attempt did.
-		case op.Doubted:
-			ev = r.doubted(op, ev)
-		case op.Ended != nil:
-			ev = *op.Ended
-		case op.For != forPending && !r.Stopped:
-			op.Lost = true
-			r.ready.Start = append(r.ready.Start, *op.Step) // it had no effect, so it is made now
-			return ev, false
-		// The update is ending, so the step is not made again. The answer may have relied on that: settle once more.
-		case op.Again:
-			r.settle(op)
-			return ev, false
-		}
-	case OutcomeUndecidable:
+	case ev.Outcome == OutcomeUndecidable:
 		r.stillUndecidable(op, ev)
 		return ev, false
+	case ev.Outcome == OutcomeFailed && op.Step.Adopt:
+		r.notAdopted(op, ev)
+		return ev, false
+	case op.Inquiry == aboutEarlier:
+		return op.earlier(ev), true
+	case op.Inquiry == aboutError:
+		return r.doubted(op, ev), true
+	}
+	return r.attempted(op, ev)
+}
+
+// lookedInVain is finalOutcome if the answer about a resource that was not ready is lost.
+func (r *Run) lookedInVain(op *operation, ev StepFinished) (StepFinished, bool) {
+	if r.Stopped { // the state says that it is not ready
+		ev.Outcome = OutcomeCancelled
+		return ev, true
+	}
+	r.ready.Start = append(r.ready.Start, *op.Step) // it changes nothing to look once more
+	return ev, false
+}
+
+// attempted is finalOutcome after the last attempt, whether its answer came or was found out.
+func (r *Run) attempted(op *operation, ev StepFinished) (StepFinished, bool) {
+	switch ev.Outcome {
+	case OutcomeAbsent:
+		switch {
+		case op.For != forPending && !r.Stopped: // it had no effect, so it is made now
+			op.inquire(aboutStep)
+			op.Lost = true
+			r.ready.Start = append(r.ready.Start, *op.Step)
+			return ev, false
+		// The update is ending, so the step is not made again. The answer, now or before, may have relied on that.
+		case op.Inquiry == aboutLost || op.Lost && op.Inquiry == aboutStep:
+			r.settle(op, aboutLast)
+			return ev, false
+		}
 	case OutcomeFailed:
-		if op.Step.Adopt {
-			r.notAdopted(op, ev)
-			return ev, false
-		}
-		if r.lookAfter(op, ev) || r.reconcileEarlier(op, ev) {
-			return ev, false
-		}
+		return ev, !r.lookAfter(op, ev) && !r.reconcileEarlier(op, ev)
 	case OutcomeCancelled:
-		if r.reconcileEarlier(op, ev) {
-			return ev, false
-		}
-	case OutcomeDone, OutcomePartial:
-		if op.Doubted {
-			ev = r.doubted(op, ev)
-			break
-		}
-		// The earlier attempt made the resource, and the last one failed: it exists, and has not become what was asked for.
-		if ev.Outcome == OutcomeDone && op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
-			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.why()}
-		}
+		return ev, !r.reconcileEarlier(op, ev)
 	default:
 	}
 	return ev, true
 }
 
+// earlier returns how a create ended of which an earlier attempt was settled.
+func (op *operation) earlier(found StepFinished) StepFinished {
+	switch {
+	case found.Outcome == OutcomeAbsent: // that made nothing, so the create ended as its last attempt did
+		return *op.Ended
+	// That made the resource, and the last one failed: it exists, and has not become what was asked for.
+	case found.Outcome == OutcomeDone && op.Ended.Outcome == OutcomeFailed:
+		found.Outcome, found.InitErrors = OutcomePartial, []string{op.Ended.why()}
+	}
+	return found
+}
+
 // stillUndecidable reports why a step cannot be settled, and leaves it to a person or to the next update.
 func (r *Run) stillUndecidable(op *operation, ev StepFinished) {
-	if op.Ended != nil && op.Ended.Outcome == OutcomeFailed && !op.Doubted {
+	if op.Inquiry == aboutEarlier && op.Ended.Outcome == OutcomeFailed {
 		r.diagnose("error", op.URN, "%s", op.Ended.why())
 	}
 	if !strings.Contains(ev.Error, op.Reason) {
@@ -220,7 +226,7 @@ func (r *Run) reconcileEarlier(op *operation, ev StepFinished) bool {
 		return false
 	}
 	op.Ended, op.Lost = &ev, false
-	r.settle(op)
+	r.settle(op, aboutEarlier)
 	return true
 }
 

@@ -108,6 +108,12 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 func (r *Run) relink() {
 	for _, n := range slices.Concat(r.Queue, r.Slots, r.Waiting) {
 		op := r.Ops[n]
+		if op.Ended != nil && op.Inquiry == aboutStep { // an earlier build has not stored it
+			op.Inquiry = aboutEarlier
+			if e := op.Ended.Evidence; e != nil && e.Look {
+				op.Inquiry = aboutError
+			}
+		}
 		if op.Entry == nil {
 			continue
 		}

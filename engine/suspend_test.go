@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +110,62 @@ func TestNoCascadeStartsBesideASweepThatWasSuspended(t *testing.T) {
 	starts := r.Ready().Start
 	if step, ok := starts[0].(engine.Step); len(starts) != 1 || !ok || step.Old.ID != "web-old" {
 		t.Errorf("it starts %+v, not only the deletion of the copy", starts)
+	}
+}
+
+// TestARunOfAnEarlierBuildIsInquiredAboutAsBefore resumes a run as earlier builds have stored it: without what a create
+// that waits for a person was inquired about. The person says that it was not made.
+func TestARunOfAnEarlierBuildIsInquiredAboutAsBefore(t *testing.T) {
+	goal := engine.Goal{Kind: engine.KindUp, Project: "proj", Stack: "dev", Parallel: 4, WaitOnUnknown: true}
+	refused := engine.StepFinished{Outcome: engine.OutcomeFailed, Error: "500"}
+	doubtful := refused
+	doubtful.Evidence = &engine.Evidence{Class: engine.ErrorAmbiguous, Look: true}
+	lost, absent := engine.StepFinished{Outcome: engine.OutcomeUnknown}, engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	for about, c := range map[string]struct {
+		answers []engine.StepFinished
+		want    string
+	}{
+		"error": {[]engine.StepFinished{doubtful}, "500; the error is ambiguous: somebody has looked for it, and it is " +
+			"not there"},
+		"earlier": {[]engine.StepFinished{lost, absent, refused}, "500"},
+	} {
+		r := engine.New(goal, nil, nil)
+		r.Handle(engine.RunStarted{Epoch: 1})
+		r.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{
+			Type: "test:x:R", Name: "net", Custom: true, Digest: "1",
+		}})
+		var create engine.Step
+		for _, ev := range append(c.answers, engine.StepFinished{Outcome: engine.OutcomeUndecidable}) {
+			switch cmd := r.Ready().Start[0].(type) {
+			case engine.Step:
+				create = cmd
+			case engine.Settle:
+			default:
+				t.Fatalf("%s: it starts %+v", about, cmd)
+			}
+			ev.Op = create.Op
+			r.Handle(ev)
+		}
+		r.Ready()
+		data, err := r.Suspend()
+		if err != nil {
+			t.Fatal(err)
+		}
+		earlier := bytes.ReplaceAll(data, fmt.Appendf(nil, `"Inquiry":%q,`, about), nil)
+		if bytes.Equal(data, earlier) {
+			t.Fatalf("%s is not stored: %s", about, data)
+		}
+		if r, err = engine.Resume(goal, nil, nil, earlier); err != nil {
+			t.Fatal(err)
+		}
+		r.Handle(engine.Resolved{URN: create.URN})
+		r.Handle(engine.ProgramExited{Epoch: 1})
+		told := func(e engine.Emit) bool { return e.Severity == "error" && e.Message == c.want }
+		if ready := r.Ready(); !slices.ContainsFunc(ready.Events, told) {
+			t.Errorf("%s: it is not told %q, but %+v", about, c.want, ready.Events)
+		}
+		if _, ended := r.Result(); !ended {
+			t.Errorf("%s: the update has not ended", about)
+		}
 	}
 }
