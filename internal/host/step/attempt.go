@@ -58,6 +58,7 @@ type attempt struct {
 	noRule   string               // why no rule can be used; empty if there is none
 	unfound  string               // why exists has found nothing
 	absent   string               // the digest of the finder that exists has found nothing by
+	bySeed   map[string]bool      // what seeded has found out, by the digest of the finder
 	askedBy  string               // the id by which look has found a resource; that of the resource may be another
 	realID   string               // that of what exists has found
 	provider *pluginhost.Provider // the provider that is called
@@ -94,12 +95,10 @@ func rest(round int) time.Duration {
 }
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
-	if !at.turn {
-		if err := at.session.parallel.Acquire(ctx, at.heartbeat.Cancelled()); err != nil {
-			return engine.StepFinished{}, notCalled(err)
-		}
+	if err := at.takeTurn(ctx); err != nil {
+		return engine.StepFinished{}, err
 	}
-	defer at.session.parallel.Release()
+	defer at.endTurn()
 	if token.IsProvider(at.step.Type) {
 		return at.configure(ctx)
 	}
@@ -131,6 +130,24 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	}
 	return engine.StepFinished{}, deployments.Errorf(deployments.CodeInternal,
 		"a step of kind %q is not for a provider", at.step.Kind)
+}
+
+// takeTurn waits until fewer steps run than may at a time.
+func (at *attempt) takeTurn(ctx context.Context) error {
+	if at.turn {
+		return nil
+	}
+	err := at.session.parallel.Acquire(ctx, at.heartbeat.Cancelled())
+	at.turn = err == nil
+	return notCalled(err)
+}
+
+// endTurn lets another step run.
+func (at *attempt) endTurn() {
+	if at.turn {
+		at.turn = false
+		at.session.parallel.Release()
+	}
 }
 
 // providerUnavailable ends a step whose provider cannot be started or configured: nothing was done. Transient errors

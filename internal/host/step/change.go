@@ -164,12 +164,18 @@ func (at *attempt) first(ctx context.Context) bool {
 }
 
 // noteAbsence records that what a rule looks for did not exist before the call, if the rule accepts that as a proof.
+// Other steps run while it is written.
 func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder) error {
 	if !f.Accepts(settlerule.Absence) {
 		return nil
 	}
-	return at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
+	at.endTurn()
+	err := at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
 		at.session.update.Number())
+	if err != nil {
+		return err
+	}
+	return at.takeTurn(ctx)
 }
 
 // sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that what a rule looks

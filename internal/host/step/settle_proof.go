@@ -30,6 +30,25 @@ const defaultsKey = "__defaults"
 func (at *attempt) seeded(
 	ctx context.Context, p *pluginhost.Provider, f *lookup.Finder, declared, inputs resource.PropertyMap,
 ) (bool, error) {
+	digest := f.Digest()
+	if is, known := at.bySeed[digest]; known {
+		return is, nil
+	}
+	is, err := at.generatedInput(ctx, p, f, declared, inputs)
+	if err != nil {
+		return false, err
+	}
+	if at.bySeed == nil {
+		at.bySeed = map[string]bool{}
+	}
+	at.bySeed[digest] = is
+	return is, nil
+}
+
+// generatedInput is seeded, found out by asking the provider.
+func (at *attempt) generatedInput(
+	ctx context.Context, p *pluginhost.Provider, f *lookup.Finder, declared, inputs resource.PropertyMap,
+) (bool, error) {
 	if !f.Accepts(settlerule.Seed) {
 		return false, nil
 	}
