@@ -111,7 +111,6 @@ func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
 		{"what a repository may not do", true, refusesRepositories},
 		{"secrets of the configuration", true, decrypts},
 		{"webhooks", true, tellsDeployments},
-		{"a stack that stays though it was destroyed", true, staysDestroyed},
 		{"one after the other", true, queues},
 	})
 }
