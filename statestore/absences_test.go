@@ -2,6 +2,7 @@ package statestore_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,4 +81,43 @@ func TestAbsencesThatAreNotedTogetherAreWrittenTogether(t *testing.T) {
 			t.Error("a later note does not count, or hides an earlier one")
 		}
 	})
+}
+
+// TestFewNotesOfAbsenceAreReadForACreateThatWasLost has a worker look for what another one has noted in a large update.
+func TestFewNotesOfAbsenceAreReadForACreateThatWasLost(t *testing.T) {
+	const noted = 300
+	objects := &countedReads{Objects: &bucket.Memory{}}
+	reads := func() (n int) {
+		for object, times := range objects.of {
+			if strings.HasPrefix(object, "0000000003-") { // of the update
+				n += times
+			}
+		}
+		return n
+	}
+	lost, next := opened(t, objects, statestore.Options{}), opened(t, objects, statestore.Options{})
+	must(t, lost.CreateStack(t.Context(), dev, nil))
+	for n := range noted {
+		must(t, lost.Creates.NoteAbsence(t.Context(), dev, []byte{byte(n), byte(n >> 8)}, "x", 3))
+	}
+	saw := func(n int) bool {
+		seen, err := next.Creates.SawAbsence(t.Context(), dev, []byte{byte(n), byte(n >> 8)}, "x", 3)
+		must(t, err)
+		return seen
+	}
+	if !saw(noted-1) || reads() != 1 {
+		t.Errorf("the latest note is found by %d reads, not 1", reads())
+	}
+	var settling sync.WaitGroup
+	for range 20 {
+		settling.Go(func() {
+			if saw(noted) {
+				t.Error("a create that has noted nothing is seen")
+			}
+		})
+	}
+	settling.Wait()
+	if n := reads(); n != noted {
+		t.Errorf("%d reads of %d notes for 20 creates that have noted nothing", n, noted)
+	}
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -34,9 +36,9 @@ type absences struct {
 	err     error             // of that attempt
 }
 
-// absencesRead is how many objects with absences are remembered: a lost worker may leave hundreds of creates of which a
-// few objects tell.
-const absencesRead = 32
+// absencesRead is how many objects with absences are remembered, of a few kilobytes each: for every create that a lost
+// worker leaves, all of the update are looked at if none tells of it.
+const absencesRead = 1024
 
 // absencesFolder cannot be a seed.
 const absencesFolder = "absences"
@@ -92,7 +94,8 @@ func (s *Store) put(ctx context.Context, of noted, sought map[string]string) err
 	if err != nil {
 		return err
 	}
-	key := absencesKey(stack, of.name, versionForm(of.version)+rand.Text())
+	key := absencesKey(stack, of.name, fmt.Sprintf("%s%016x-%s", versionForm(of.version), time.Now().UnixNano(),
+		rand.Text()))
 	return s.stacks.PutJSON(ctx, of.name, key, sought)
 }
 
@@ -110,22 +113,36 @@ func (s *Store) SawAbsence(
 	if err != nil {
 		return false, bucket.Failed(err, "list "+prefix)
 	}
-	for _, key := range l.Keys {
-		all, known := s.read.Get(key)
-		if !known {
-			switch _, err := s.stacks.GetJSON(ctx, name, key, &all); {
-			case errors.Is(err, bucket.ErrAbsent): // it was too old
-				continue
-			case err != nil:
-				return false, err
-			}
-			s.read.Add(key, all)
+	for _, key := range slices.Backward(l.Keys) { // what was lost was noted lately
+		all, err := s.absencesOf(ctx, name, key)
+		if err != nil {
+			return false, err
 		}
 		if all[hex.EncodeToString(seed)] == sought {
 			return true, nil
 		}
 	}
 	return s.sawEarlier(ctx, name, seed, sought, since)
+}
+
+// absencesOf returns what one object tells, by the seeds of the creates; nil if it was removed.
+func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key string) (map[string]string, error) {
+	if all, known := s.read.Get(key); known {
+		return all, nil
+	}
+	read, err, _ := s.reading.Do(key, func() (any, error) {
+		var all map[string]string
+		_, err := s.stacks.GetJSON(context.WithoutCancel(ctx), name, key, &all)
+		switch {
+		case errors.Is(err, bucket.ErrAbsent): // it was too old
+			return all, nil
+		case err == nil:
+			s.read.Add(key, all)
+		}
+		return all, err
+	})
+	all, _ := read.(map[string]string)
+	return all, err
 }
 
 // OfSeveral reports whether a key is of an object with the absences of several creates.

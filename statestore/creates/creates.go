@@ -4,7 +4,7 @@
 // The layout, under the bucket's prefix:
 //
 //	stacks/ORG/PROJECT/STACK/creates/STACK-ID/SEED/{made,mark}
-//	stacks/ORG/PROJECT/STACK/creates/STACK-ID/absences/VERSION-RANDOM    of several creates
+//	stacks/ORG/PROJECT/STACK/creates/STACK-ID/absences/VERSION-TIME-RANDOM    of several creates
 //
 // Earlier builds recorded absences as SEED/absence.
 //
@@ -22,6 +22,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 )
 
 // Store is the typed store of creates. See the package's description.
@@ -30,7 +31,9 @@ type Store struct {
 
 	mu     sync.Mutex
 	queues map[noted]*queue
-	read   *lru.Cache[string, map[string]string] // absences by their keys
+
+	read    *lru.Cache[string, map[string]string] // absences by their keys
+	reading singleflight.Group                    // the same
 }
 
 // New returns the store over the objects of stacks.
