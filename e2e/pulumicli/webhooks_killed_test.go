@@ -59,7 +59,7 @@ func TestADeliveryIsMadeThoughItsWorkerDiesInTheMiddle(t *testing.T) {
 	var log string
 	harness.Eventually(t, "the delivery is in the log", func() bool {
 		log = p.Must(t, append([]string{"org", "webhook", "delivery", "list", id}, of...)...)
-		return strings.Contains(log, "200")
+		return strings.Contains(log, " 200 ")
 	})
 	events := got()
 	if len(events) != 2 || events[0] != events[1] || strings.Count(log, events[0].id) != 1 {

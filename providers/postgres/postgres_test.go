@@ -89,7 +89,7 @@ func TestWhoMayNotReadVerifiersSetsAPasswordThatChanged(t *testing.T) {
 	}
 	err := engineFor(t, aRole, config).update("played_login", in, over(in, providertest.Inputs{"superuser": true}))
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "lacks the right") ||
-		!strings.Contains(err.Error(), "42501") {
+		!strings.Contains(err.Error(), "SQLSTATE 42501") {
 		t.Errorf("what is forbidden ends with %v", err)
 	}
 }

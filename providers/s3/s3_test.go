@@ -336,7 +336,7 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 		}
 		resp, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnOf("dev", typ, "walled"), Id: id,
 			Inputs: wire(t, in), Properties: wire(t, in)})
-		if err == nil || !strings.Contains(err.Error(), "403") {
+		if err == nil || !strings.Contains(err.Error(), "StatusCode: 403") {
 			t.Errorf("the %s that is known reads as %v, %v", typ, resp, err)
 		}
 		if _, err := e.update(urnOf("dev", typ, "walled"), id, in, in, in); status.Code(err) != codes.Unknown {

@@ -164,17 +164,21 @@ func (at *attempt) first(ctx context.Context) bool {
 }
 
 // noteAbsence records that what a rule looks for did not exist before the call, if the rule accepts that as a proof.
-// Other steps run while it is written.
+// Other steps run while it is written. An attempt that has then waited for its turn in vain is followed by one that
+// keeps its turn.
 func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder) error {
 	if !f.Accepts(settlerule.Absence) {
 		return nil
 	}
+	s, digest := at.session, f.Digest()
+	if noted, _ := s.noted.Load(at.step.Op); noted == digest {
+		return nil
+	}
 	at.endTurn()
-	err := at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.Digest(),
-		at.session.update.Number())
-	if err != nil {
+	if err := s.store.Creates.NoteAbsence(ctx, s.update.StackName, at.step.Seed, digest, s.update.Number()); err != nil {
 		return err
 	}
+	s.noted.Store(at.step.Op, digest)
 	return at.takeTurn(ctx)
 }
 

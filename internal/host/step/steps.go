@@ -50,6 +50,7 @@ type Steps struct {
 	sent      sync.Map            // by operation: attempts that have sent their call and are not over
 	rejected  sync.Map            // by operation: when its provider first rejected a call in words only
 	called    sync.Map            // by operation: a call that changes something was made
+	noted     sync.Map            // by operation: the digest of what is noted as absent
 	spent     *sync.Map           // by operation: the last round whose call may have had an effect
 	answers   *Answers            // of the worker
 }

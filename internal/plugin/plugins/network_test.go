@@ -1,17 +1,18 @@
 package plugins
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"golang.org/x/net/http/httpproxy"
 )
@@ -62,7 +63,7 @@ func TestNoServerLeadsToAPrivateAddress(t *testing.T) {
 	defer private.Close()
 	_, port, err := net.SplitHostPort(private.Listener.Addr().String())
 	must(t, err)
-	n := &Network{Hosts: []string{"127.0.0.1"}}
+	n := &Network{Hosts: []string{"127.0.0.2"}}
 	for name, target := range map[string]string{
 		"a name that leads to loopback": "https://localhost:" + port, "an address": "https://[::1]:" + port,
 		"without TLS": "http://localhost:" + port, "another server without TLS": "http://releases.example",
@@ -71,8 +72,13 @@ func TestNoServerLeadsToAPrivateAddress(t *testing.T) {
 		if err := asked(t, n, target); err == nil {
 			t.Errorf("%s: it was asked", name)
 		}
-		redirecting := httptest.NewServer(http.RedirectHandler(target, http.StatusFound))
-		if err := asked(t, n, redirecting.URL); err == nil || strings.Contains(err.Error(), "302") {
+		redirecting := httptest.NewUnstartedServer(http.RedirectHandler(target, http.StatusFound))
+		must(t, redirecting.Listener.Close())
+		redirecting.Listener, err = net.Listen("tcp", "127.0.0.2:0")
+		must(t, err)
+		redirecting.Start()
+		var refused *outbound.RefusedError
+		if err := asked(t, n, redirecting.URL); !errors.As(err, &refused) {
 			t.Errorf("%s, by a redirect: %v", name, err)
 		}
 		redirecting.Close()

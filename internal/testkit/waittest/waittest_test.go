@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,24 +111,47 @@ func TestAContextEndsWithItsTestAndTellsNothing(t *testing.T) {
 // TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn finds those that are left with the default of three seconds,
 // which a busy machine needs at times.
 func TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn(t *testing.T) {
-	root, found := filepath.Join("..", "..", ".."), 0
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	found := 0
+	eachTest(t, func(path, text string) {
+		made := strings.Count(text, ".NewTestActivity"+"Environment()") +
+			strings.Count(text, ".NewTestWorkflow"+"Environment()")
+		if made > strings.Count(text, ".SetTestTimeout(waittest.") {
+			t.Errorf("%s makes an environment: give it SetTestTimeout(waittest.Patience)", path)
+		}
+		found += made
+	})
+	if found == 0 {
+		t.Error("no environment is found")
+	}
+}
+
+// number is a look for a bare number in a text.
+var number = regexp.MustCompile(`Contains\([^"\n]*, "[0-9]{2,}"\)`)
+
+// TestNoTestLooksForABareNumber holds that a test looks for more than digits in what it is told: the port of a server
+// may have them, too.
+func TestNoTestLooksForABareNumber(t *testing.T) {
+	eachTest(t, func(path, text string) {
+		for _, look := range number.FindAllString(text, -1) {
+			t.Errorf("%s: %s: a port may have these digits; look for a word beside them", path, look)
+		}
+	})
+}
+
+// eachTest calls f with each file of tests of the tree.
+func eachTest(t *testing.T, f func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("..", "..", ".."), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
+		if err == nil {
+			f(path, string(text))
 		}
-		made := strings.Count(string(text), ".NewTestActivity"+"Environment()") +
-			strings.Count(string(text), ".NewTestWorkflow"+"Environment()")
-		if made > strings.Count(string(text), ".SetTestTimeout(waittest.") {
-			t.Errorf("%s makes an environment: give it SetTestTimeout(waittest.Patience)", path)
-		}
-		found += made
-		return nil
+		return err
 	})
-	if err != nil || found == 0 {
-		t.Errorf("%d environments are found: %v", found, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
