@@ -67,8 +67,8 @@ func TestTheAnswerOfAProviderCountsForTheLoginThatWasBegunAlone(t *testing.T) {
 		query := answered(t, c, a)
 		change(&a, query)
 		text, i, err := c.Token(t.Context(), a, query)
-		if deployments.CodeOf(err) != deployments.CodeUnauthorized || text != "" || strings.Contains(err.Error(), "Call 555") ||
-			strings.Contains(err.Error(), "<b>") {
+		if deployments.CodeOf(err) != deployments.CodeUnauthorized || text != "" ||
+			strings.Contains(err.Error(), "Call 555") || strings.Contains(err.Error(), "<b>") {
 			t.Errorf("an answer %s: %q, %+v, %v", name, text, i, err)
 		}
 	}
