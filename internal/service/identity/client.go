@@ -162,7 +162,7 @@ func (c *Client) exchange(ctx context.Context, config *oauth2.Config, code, veri
 		return "", deployments.Errorf(deployments.CodeUnavailable, "too many people log in at once: try again")
 	}
 	defer c.asking.Release(1)
-	ctx = oidc.ClientContext(ctx, c.fetch.client())
+	ctx = oidc.ClientContext(ctx, client(c.fetch))
 	given, err := config.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	var refused *oauth2.RetrieveError
 	switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 )
@@ -31,7 +32,7 @@ const (
 	patience = 10 * time.Second
 	// failedFor is how long an issuer is not asked again that has not answered: those who wait for it would queue.
 	failedFor = 5 * time.Second
-	// maxKnown limits the issuers whose keys are kept.
+	// maxKnown limits the issuers whose keys are kept: the latest that were asked for.
 	maxKnown = 1000
 )
 
@@ -44,13 +45,14 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.P
 type Verifier struct {
 	guard *outbound.Guard
 	now   func() time.Time
-
-	mu    sync.Mutex
-	known map[string]*issuer
+	known *lru.Cache[string, *issuer]
 }
 
 // New returns a verifier that asks the issuers which the guard allows.
-func New(g *outbound.Guard) *Verifier { return &Verifier{guard: g, now: time.Now} }
+func New(g *outbound.Guard) *Verifier {
+	known, _ := lru.New[string, *issuer](maxKnown) // it is not negative
+	return &Verifier{guard: g, now: time.Now, known: known}
+}
 
 // issuer is an identity provider.
 type issuer struct {
@@ -65,8 +67,8 @@ type issuer struct {
 
 // discovered is what an issuer says of itself in its discovery document.
 type discovered struct {
-	provider *oidc.Provider
-	keys     oidc.KeySet
+	provider *oidc.Provider // without its document, which may be large
+	keys     *keySet
 	// Methods are how a client may show its secret.
 	Methods []string `json:"token_endpoint_auth_methods_supported"`
 	KeysAt  string   `json:"jwks_uri"`
@@ -187,7 +189,7 @@ func (v *Verifier) discover(ctx context.Context, from string) (*discovered, erro
 		}
 		var found *discovered
 		err := panics.Do("asking an issuer", func() (err error) {
-			found, err = v.ask(oidc.ClientContext(context.Background(), i.fetch.client()), from)
+			found, err = v.ask(i.fetch, u)
 			return err
 		})
 		return i.learn(found, err, v.now())
@@ -201,22 +203,24 @@ func (v *Verifier) discover(ctx context.Context, from string) (*discovered, erro
 	}
 }
 
-// ask reads the discovery document of an issuer, with the client of a context.
-func (v *Verifier) ask(ctx context.Context, from string) (*discovered, error) {
-	provider, err := oidc.NewProvider(ctx, from)
+// ask reads the discovery document of an issuer.
+func (v *Verifier) ask(by *fetcher, from *url.URL) (*discovered, error) {
+	ctx := oidc.ClientContext(context.Background(), client(by))
+	provider, err := oidc.NewProvider(ctx, from.String())
 	if err != nil {
-		return nil, unanswered(from, err)
+		return nil, unanswered(from.String(), err)
 	}
-	found := &discovered{provider: provider}
+	found := &discovered{}
 	err = provider.Claims(found)
-	keys, invalid := url.Parse(found.KeysAt)
-	if err = errors.Join(err, invalid); err == nil {
-		err = v.guard.Allows(keys)
+	if err == nil {
+		found.keys, err = v.keysAt(found.KeysAt, from, by)
 	}
 	if err != nil {
-		return nil, unanswered(from, err)
+		return nil, unanswered(from.String(), err)
 	}
-	found.keys = oidc.NewRemoteKeySet(ctx, found.KeysAt)
+	at := provider.Endpoint()
+	found.provider = (&oidc.ProviderConfig{IssuerURL: from.String(), AuthURL: at.AuthURL, TokenURL: at.TokenURL,
+		JWKSURL: found.KeysAt}).NewProvider(ctx)
 	return found, nil
 }
 
@@ -242,16 +246,13 @@ func (i *issuer) learn(found *discovered, err error, now time.Time) (*discovered
 }
 
 func (v *Verifier) issuer(from string) *issuer {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if found, ok := v.known[from]; ok {
+	if found, ok := v.known.Get(from); ok {
 		return found
 	}
-	if v.known == nil || len(v.known) >= maxKnown {
-		v.known = map[string]*issuer{}
-	}
 	made := &issuer{fetch: v.fetcher(asksPerSecond, askBurst)}
-	v.known[from] = made
+	if found, ok, _ := v.known.PeekOrAdd(from, made); ok {
+		return found
+	}
 	return made
 }
 
