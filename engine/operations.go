@@ -43,8 +43,10 @@ type operation struct {
 	Silent bool `json:",omitempty"`
 	// Reply waits for the after hooks of a component.
 	Reply *Reply `json:",omitempty"`
-	// Ended is how the step ended, while the inquiry is aboutEarlier or aboutError.
-	Ended *StepFinished `json:",omitempty"`
+	// Ended is how the step ended, while the inquiry is aboutEarlier or aboutError. Doubted is set with the latter, for
+	// builds of this revision that know no inquiry.
+	Ended   *StepFinished `json:",omitempty"`
+	Doubted bool          `json:",omitempty"`
 	// Awaits: it looks again at a resource that was not ready.
 	Awaits *awaiting `json:",omitempty"`
 }
@@ -75,7 +77,7 @@ func (op *operation) inquire(about inquiry) {
 	if !slices.Contains(inquiries[op.Inquiry], about) {
 		panic(fmt.Sprintf("operation %d of %s cannot inquire about %q after %q", op.Op, op.URN, about, op.Inquiry))
 	}
-	op.Inquiry = about
+	op.Inquiry, op.Doubted = about, about == aboutError
 	if about != aboutEarlier && about != aboutError {
 		op.Ended = nil
 	}

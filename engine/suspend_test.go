@@ -151,6 +151,9 @@ func TestARunOfAnEarlierBuildIsInquiredAboutAsBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if doubted := bytes.Contains(data, []byte(`"Doubted":true`)); doubted != (about == "error") {
+			t.Errorf("%s: earlier builds read %s", about, data)
+		}
 		earlier := bytes.ReplaceAll(data, fmt.Appendf(nil, `"Inquiry":%q,`, about), nil)
 		if bytes.Equal(data, earlier) {
 			t.Fatalf("%s is not stored: %s", about, data)
