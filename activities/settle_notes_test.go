@@ -111,6 +111,20 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 	}
 }
 
+// TestWhatAnotherOwnerMakesBeforeACallIsSentIsNotTakenOver has a worker stop after it has noted that a thing is not
+// there, and before it has it created.
+func TestWhatAnotherOwnerMakesBeforeACallIsSentIsNotTakenOver(t *testing.T) {
+	h := bench(t, byName)
+	step := h.create(texts("name", "n"))
+	Depart(t.Context(), h.acts)
+	for attempt := range 2 {
+		if result, err := h.step(step, 1); errorType(err) != deployments.ErrorPostponed {
+			t.Errorf("attempt %d: %+v %v", attempt+1, result, err)
+		}
+		h.put("n")
+	}
+}
+
 func TestThatOneThingWasAbsentIsNoProofOfAnother(t *testing.T) {
 	for after, outcome := range map[string]engine.Outcome{
 		`{"read": "x-${name}"}`: engine.OutcomeAbsent,

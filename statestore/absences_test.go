@@ -120,4 +120,10 @@ func TestFewNotesOfAbsenceAreReadForACreateThatWasLost(t *testing.T) {
 	if n := reads(); n != noted {
 		t.Errorf("%d reads of %d notes for 20 creates that have noted nothing", n, noted)
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	late := opened(t, objects, statestore.Options{})
+	if _, err := late.Creates.SawAbsence(ended, dev, []byte("x"), "x", 3); err == nil || reads() > noted+1 {
+		t.Errorf("after its end it reads %d notes: %v", reads()-noted, err)
+	}
 }

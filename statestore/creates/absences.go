@@ -36,9 +36,9 @@ type absences struct {
 	err     error             // of that attempt
 }
 
-// absencesRead is how many objects with absences are remembered, of a few kilobytes each: for every create that a lost
-// worker leaves, all of the update are looked at if none tells of it.
-const absencesRead = 1024
+// absencesRead is how many objects with absences are remembered, of about two kilobytes each: for every create that a
+// lost worker leaves, all of the update are looked at if none tells of it. An update of 200,000 creates has so many.
+const absencesRead = 8192
 
 // absencesFolder cannot be a seed.
 const absencesFolder = "absences"
@@ -130,9 +130,12 @@ func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key 
 	if all, known := s.read.Get(key); known {
 		return all, nil
 	}
-	read, err, _ := s.reading.Do(key, func() (any, error) {
+	reading := s.reading.DoChan(key, func() (any, error) {
 		var all map[string]string
-		_, err := s.stacks.GetJSON(context.WithoutCancel(ctx), name, key, &all)
+		err := panics.Do("reading absences", func() error {
+			_, err := s.stacks.GetJSON(context.WithoutCancel(ctx), name, key, &all)
+			return err
+		})
 		switch {
 		case errors.Is(err, bucket.ErrAbsent): // it was too old
 			return all, nil
@@ -141,8 +144,13 @@ func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key 
 		}
 		return all, err
 	})
-	all, _ := read.(map[string]string)
-	return all, err
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case read := <-reading:
+		all, _ := read.Val.(map[string]string)
+		return all, read.Err
+	}
 }
 
 // OfSeveral reports whether a key is of an object with the absences of several creates.

@@ -58,7 +58,8 @@ type attempt struct {
 	noRule   string               // why no rule can be used; empty if there is none
 	unfound  string               // why exists has found nothing
 	absent   string               // the digest of the finder that exists has found nothing by
-	bySeed   map[string]bool      // what seeded has found out, by the digest of the finder
+	bySeed   map[string]bool      // what seeded has found out, by what it was asked about
+	admitted bool                 // the rate limit of the account has admitted the call
 	askedBy  string               // the id by which look has found a resource; that of the resource may be another
 	realID   string               // that of what exists has found
 	provider *pluginhost.Provider // the provider that is called
@@ -95,10 +96,12 @@ func rest(round int) time.Duration {
 }
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
-	if err := at.takeTurn(ctx); err != nil {
-		return engine.StepFinished{}, err
+	if !at.turn {
+		if err := at.session.parallel.Acquire(ctx, at.heartbeat.Cancelled()); err != nil {
+			return engine.StepFinished{}, notCalled(err)
+		}
 	}
-	defer at.endTurn()
+	defer at.session.parallel.Release()
 	if token.IsProvider(at.step.Type) {
 		return at.configure(ctx)
 	}
@@ -132,24 +135,6 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 		"a step of kind %q is not for a provider", at.step.Kind)
 }
 
-// takeTurn waits until fewer steps run than may at a time.
-func (at *attempt) takeTurn(ctx context.Context) error {
-	if at.turn {
-		return nil
-	}
-	err := at.session.parallel.Acquire(ctx, at.heartbeat.Cancelled())
-	at.turn = err == nil
-	return notCalled(err)
-}
-
-// endTurn lets another step run.
-func (at *attempt) endTurn() {
-	if at.turn {
-		at.turn = false
-		at.session.parallel.Release()
-	}
-}
-
 // providerUnavailable ends a step whose provider cannot be started or configured: nothing was done. Transient errors
 // are retried.
 func (at *attempt) providerUnavailable(err error) (engine.StepFinished, error) {
@@ -178,8 +163,10 @@ func mutate[T any](
 	call func(context.Context) (T, error), conclude func(T, error) (engine.StepFinished, error),
 ) (engine.StepFinished, error) {
 	if !at.step.Preview {
-		if err := at.keepRate(ctx); err != nil {
-			return engine.StepFinished{}, err
+		if !at.admitted {
+			if err := at.keepRate(ctx); err != nil {
+				return engine.StepFinished{}, err
+			}
 		}
 		if err := at.heartbeat.HoldsLease(ctx); err != nil {
 			return engine.StepFinished{}, err

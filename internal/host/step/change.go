@@ -29,6 +29,12 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
+	if !at.step.Preview { // not between the look and the call
+		if err := at.keepRate(ctx); err != nil {
+			return engine.StepFinished{}, err
+		}
+		at.admitted = true
+	}
 	found, err := at.lookFirst(ctx, p, inputs)
 	if denied := (*lookError)(nil); errors.As(err, &denied) {
 		return failed(denied.Error()), nil
@@ -132,12 +138,12 @@ func (at *attempt) lookBefore(
 		result, err := at.providerUnavailable(err)
 		return &result, err
 	}
-	marks := at.markIn(f.Place, inputs) != "" && f.Accepts(settlerule.ByMark)
-	if at.first(ctx) && (ours || marks || !f.Accepts(settlerule.Absence)) {
+	provable := ours || at.markIn(f.Place, inputs) != "" && f.Accepts(settlerule.ByMark)
+	if at.first(ctx) && (provable || !f.Accepts(settlerule.Absence)) {
 		return nil, nil
 	}
 	if at.absent == f.Digest() { // lookFirst has just looked
-		return nil, at.noteAbsence(ctx, f)
+		return nil, at.noteAbsence(ctx, f, provable)
 	}
 	found, reasons, ended, err := at.look(ctx, p, f, inputs)
 	switch {
@@ -146,9 +152,12 @@ func (at *attempt) lookBefore(
 	case err != nil || ended != nil:
 		return nil, err
 	case found.ID == "" || found.Outputs == nil:
-		return nil, at.noteAbsence(ctx, f)
+		return nil, at.noteAbsence(ctx, f, provable)
 	}
 	if !ours && !at.marked(f, found, inputs) {
+		if at.first(ctx) && at.step.Since == at.session.update.Number() || at.madeMeanwhile(f) {
+			return nil, nil // it is another owner's, and the create finds that out
+		}
 		if seen, err := at.sawAbsence(ctx, f); err != nil || !seen {
 			return nil, err
 		}
@@ -163,23 +172,26 @@ func (at *attempt) first(ctx context.Context) bool {
 	return at.round <= 1 && activity.GetInfo(ctx).Attempt <= 1 && at.noted.Text == ""
 }
 
-// noteAbsence records that what a rule looks for did not exist before the call, if the rule accepts that as a proof.
-// Other steps run while it is written. An attempt that has then waited for its turn in vain is followed by one that
-// keeps its turn.
-func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder) error {
-	if !f.Accepts(settlerule.Absence) {
-		return nil
-	}
+// madeMeanwhile reports whether what a rule finds now is certainly another owner's: this session has noted that it was
+// not there, and has sent no call since.
+func (at *attempt) madeMeanwhile(f *lookup.Finder) bool {
+	noted, _ := at.session.noted.Load(at.step.Op)
+	_, called := at.session.called.Load(at.step.Op)
+	return at.round <= 1 && noted == f.Digest() && !called
+}
+
+// noteAbsence records that what a rule looks for did not exist before the call, if the rule accepts that as a proof and
+// there is no better one. The call follows at once: what others make in between would be taken for this create's.
+func (at *attempt) noteAbsence(ctx context.Context, f *lookup.Finder, provable bool) error {
 	s, digest := at.session, f.Digest()
-	if noted, _ := s.noted.Load(at.step.Op); noted == digest {
+	if noted, _ := s.noted.Load(at.step.Op); provable || noted == digest || !f.Accepts(settlerule.Absence) {
 		return nil
 	}
-	at.endTurn()
-	if err := s.store.Creates.NoteAbsence(ctx, s.update.StackName, at.step.Seed, digest, s.update.Number()); err != nil {
-		return err
+	err := s.store.Creates.NoteAbsence(ctx, s.update.StackName, at.step.Seed, digest, s.update.Number())
+	if err == nil {
+		s.noted.Store(at.step.Op, digest)
 	}
-	s.noted.Store(at.step.Op, digest)
-	return at.takeTurn(ctx)
+	return err
 }
 
 // sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that what a rule looks

@@ -170,10 +170,13 @@ func (at *attempt) settleByRule(
 		if ours && asked.After == nil {
 			return at.found(ctx, found, reasons, inputs)
 		}
-		seen, err := at.sawAbsence(ctx, f)
+		seen := false
+		if ended == nil && !ours || ended != nil && asked.After != nil {
+			if seen, err = at.sawAbsence(ctx, f); err != nil {
+				return engine.StepFinished{}, err
+			}
+		}
 		switch {
-		case err != nil:
-			return engine.StepFinished{}, err
 		case ended != nil:
 			return unseen(asked.After, seen, ended.Error), nil
 		case !ours && !seen:

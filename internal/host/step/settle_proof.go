@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,8 +31,8 @@ const defaultsKey = "__defaults"
 func (at *attempt) seeded(
 	ctx context.Context, p *pluginhost.Provider, f *lookup.Finder, declared, inputs resource.PropertyMap,
 ) (bool, error) {
-	digest := f.Digest()
-	if is, known := at.bySeed[digest]; known {
+	about := fmt.Sprint(f.Digest(), f.Proof, f.Variables())
+	if is, known := at.bySeed[about]; known {
 		return is, nil
 	}
 	is, err := at.generatedInput(ctx, p, f, declared, inputs)
@@ -41,7 +42,7 @@ func (at *attempt) seeded(
 	if at.bySeed == nil {
 		at.bySeed = map[string]bool{}
 	}
-	at.bySeed[digest] = is
+	at.bySeed[about] = is
 	return is, nil
 }
 
