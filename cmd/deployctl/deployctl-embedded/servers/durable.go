@@ -21,6 +21,7 @@ type durable struct {
 	bucket string // whose objects survive a power cut
 	beside string // the folder of the metadata, empty where that is in attributes
 	making sync.Mutex
+	names  names // of the bucket
 }
 
 // unnamed is the folder of the bucket that is being made, which no request can name.
@@ -78,45 +79,57 @@ func (d *durable) dropUnnamed() error {
 // beside it is: after a power cut the two must not disagree. Other buckets hold what updates can make again. It syncs
 // the object before it takes its name, so that a cut never puts half of it in the place of the one before, and then the
 // name.
-func (d *durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+func (d *durable) PutObject(
+	ctx context.Context, in s3response.PutObjectInput,
+) (out s3response.PutObjectOutput, err error) {
 	if *in.Bucket != d.bucket || in.Key == nil {
 		return d.Posix.PutObject(ctx, in)
 	}
-	out, err := d.PutObjectWithPostFunc(ctx, in, (*os.File).Sync)
-	if err == nil {
-		err = syncNames(*in.Bucket, *in.Key)
+	err = d.names.put(*in.Bucket, *in.Key, func() (err error) {
+		out, err = d.PutObjectWithPostFunc(ctx, in, (*os.File).Sync)
+		return err
+	})
+	return out, err
+}
+
+// DeleteObject removes an object, and its folders if it was the last one in them.
+func (d *durable) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (out *s3.DeleteObjectOutput, err error) {
+	err = d.names.remove(aws.ToString(in.Bucket), []string{aws.ToString(in.Key)}, func() (err error) {
+		out, err = d.Posix.DeleteObject(ctx, in)
+		return err
+	})
+	return out, err
+}
+
+// DeleteObjects is DeleteObject of several.
+func (d *durable) DeleteObjects(
+	ctx context.Context, in *s3.DeleteObjectsInput,
+) (out s3response.DeleteResult, err error) {
+	var keys []string
+	if in.Delete != nil {
+		for _, o := range in.Delete.Objects {
+			keys = append(keys, aws.ToString(o.Key))
+		}
 	}
+	err = d.names.remove(aws.ToString(in.Bucket), keys, func() (err error) {
+		out, err = d.Posix.DeleteObjects(ctx, in)
+		return err
+	})
 	return out, err
 }
 
 // CompleteMultipartUpload syncs an object that came in parts. Those are large and never replace one another here.
 func (d *durable) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (
-	s3response.CompleteMultipartUploadResult, string, error,
+	out s3response.CompleteMultipartUploadResult, version string, err error,
 ) {
-	out, version, err := d.Posix.CompleteMultipartUpload(ctx, in)
-	if err == nil && *in.Bucket == d.bucket {
-		err = errors.Join(syncFile(filepath.Join(*in.Bucket, *in.Key)), syncNames(*in.Bucket, *in.Key))
+	if *in.Bucket != d.bucket {
+		return d.Posix.CompleteMultipartUpload(ctx, in)
 	}
-	return out, version, err
-}
-
-// syncNames puts the folders on disk that lead from the bucket to an object, the nearest first.
-func syncNames(bucket, key string) error {
-	for dir := filepath.Dir(filepath.Join(bucket, key)); ; dir = filepath.Dir(dir) {
-		// a delete may have emptied and removed it
-		if err := syncFile(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err = d.names.put(*in.Bucket, *in.Key, func() (err error) {
+		if out, version, err = d.Posix.CompleteMultipartUpload(ctx, in); err != nil {
 			return err
 		}
-		if dir == bucket || dir == "." {
-			return nil
-		}
-	}
-}
-
-func syncFile(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
+		return syncFile(filepath.Join(*in.Bucket, *in.Key))
+	})
+	return out, version, err
 }

@@ -111,7 +111,7 @@ func openObjects(s parts.S3) (backend.Backend, error) {
 	if !inFolder && !exists(s.Objects) {
 		inFolder = !hasAttributes(filepath.Dir(s.Objects))
 	}
-	d := &durable{bucket: s.Own}
+	d := &durable{bucket: s.Own, names: names{sync: syncFile}}
 	var attributes meta.MetadataStorer = meta.XattrMeta{}
 	if inFolder { // before the objects' own folder, whose existence decides
 		if err := os.MkdirAll(s.Metadata, 0o700); err != nil {
