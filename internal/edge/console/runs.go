@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
 const (
@@ -128,6 +129,35 @@ func (k *run) join(now time.Time) bool {
 }
 
 func (k *run) usable() bool { return !k.gone && k.err == nil }
+
+// evict forgets some when there are too many or they are too large, of the organization that has the most: whoever may
+// look at an update belongs to its organization. What runs and is forgotten is read again when somebody looks again.
+// The caller holds the lock.
+func (r *runs) evict() {
+	r.all = slices.DeleteFunc(r.all, func(k *run) bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return !k.usable()
+	})
+	for {
+		kept := make([]share.Kept, len(r.all))
+		for i, k := range r.all {
+			kept[i] = k.kept()
+		}
+		i := share.Bounds{Number: mostRuns, Size: mostKept}.Excess(kept)
+		if i < 0 {
+			return
+		}
+		r.all[i].stop(errGaveWay)
+		r.all = slices.Delete(r.all, i, i+1)
+	}
+}
+
+func (k *run) kept() share.Kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return share.Kept{Party: k.update.Organization, Size: k.told.size, Awaited: k.waiting > 0}
+}
 
 // bound evicts some, if there are too many or they are too large.
 func (r *runs) bound() {
