@@ -12,8 +12,8 @@ type Kept struct {
 type Bounds struct{ Number, Size int }
 
 // Excess returns the index of what gives way to others, of a list in which what was used longest ago is first; -1:
-// nothing has to. The party that has the most loses one of its own, so that a flood takes from itself. The only one of a
-// party is spared while another party has several, and for as long as somebody waits for it; so each party that waits
+// nothing has to. The party that has the most loses one of its own, so that a flood takes from itself. The only one of
+// a party is spared while another party has several, and for as long as somebody waits for it; so each party that waits
 // has one beyond the bounds at most.
 func (b Bounds) Excess(kept []Kept) int {
 	parts, size := map[string]*part{}, 0
