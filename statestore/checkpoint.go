@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/engine/snapshot"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/share"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -127,6 +128,8 @@ func (c *Checkpoint) invalid(err error) error {
 // cacheEntry is one entry of the cache. A checkpoint is read once for all concurrent callers; c and err are set when
 // done is closed.
 type cacheEntry struct {
+	organization string
+
 	done chan struct{}
 	c    *Checkpoint
 	err  error
@@ -155,7 +158,7 @@ func (s *Store) Checkpoint(
 		return nil, err
 	}
 	id := fmt.Sprintf("%s/%d/%x", r.ID, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
-	entry, first := s.cached(id)
+	entry, first := s.cached(id, name.Organization)
 	if first { // not in the context of this caller, who may leave before the others
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 		go func() {
@@ -178,16 +181,18 @@ func (s *Store) Checkpoint(
 	return entry.c, entry.err
 }
 
-// cached returns the entry of a checkpoint, and whether it is new.
-func (s *Store) cached(id string) (entry *cacheEntry, first bool) {
+// cached returns the entry of a checkpoint of an organization, and whether it is new.
+func (s *Store) cached(id, organization string) (entry *cacheEntry, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry, ok := s.cache[id]
-	if !ok {
-		entry = &cacheEntry{done: make(chan struct{})}
+	if ok {
+		s.cacheOrder = slices.DeleteFunc(s.cacheOrder, func(other string) bool { return other == id })
+	} else {
+		entry = &cacheEntry{organization: organization, done: make(chan struct{})}
 		s.cache[id] = entry
-		s.cacheOrder = append(s.cacheOrder, id)
 	}
+	s.cacheOrder = append(s.cacheOrder, id)
 	return entry, !ok
 }
 
@@ -210,20 +215,26 @@ func (o *cacheEntry) ready() bool {
 	}
 }
 
-// evict drops the oldest checkpoints until the rest, but at least one, is within the limits.
+// evict drops checkpoints until the rest, but at least one, is within the limits: of the organization that has the most
+// those that were used longest ago, because reading a large one again takes long.
 func (s *Store) evict() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bytes := 0
-	for i := len(s.cacheOrder) - 1; i >= 0; i-- {
-		entry, ok := s.cache[s.cacheOrder[i]]
-		if ok && entry.ready() {
-			bytes += entry.c.size
+	for {
+		kept := make([]share.Kept, len(s.cacheOrder))
+		for i, id := range s.cacheOrder {
+			entry := s.cache[id]
+			kept[i] = share.Kept{Party: entry.organization, Awaited: !entry.ready()}
+			if !kept[i].Awaited {
+				kept[i].Size = entry.c.size
+			}
 		}
-		if n := len(s.cacheOrder) - i; !ok || n > 1 && (bytes > cachedBytes || n > cachedCheckpoints) {
-			delete(s.cache, s.cacheOrder[i])
-			s.cacheOrder = append(s.cacheOrder[:i], s.cacheOrder[i+1:]...)
+		i := share.Bounds{Number: cachedCheckpoints, Size: cachedBytes}.Excess(kept)
+		if i < 0 {
+			return
 		}
+		delete(s.cache, s.cacheOrder[i])
+		s.cacheOrder = slices.Delete(s.cacheOrder, i, i+1)
 	}
 }
 

@@ -94,7 +94,7 @@ type Store struct {
 	stackKeys  map[string]*stackKeys     // by stack id
 	names      map[string]cachedIdentity // by stack name
 	cache      map[string]*cacheEntry    // by stack id and version
-	cacheOrder []string                  // of cache, oldest first
+	cacheOrder []string                  // of cache; what was used longest ago is first
 	recent     recent
 	heads      recentHeads
 	headReads  headReads

@@ -10,6 +10,6 @@
 //   - mempool: shares the memory of a process among organizations (ADR 0044)
 //   - outbound: guards requests to servers that users name: public addresses and TLS only
 //   - panics: turns panics into errors
-//   - share: shares slots, such as those of a worker, among organizations (ADR 0066)
+//   - share: shares slots, such as those of a worker, and room in caches among organizations (ADR 0066)
 //   - tracing: makes spans and exports them (ADR 0078)
 package sys

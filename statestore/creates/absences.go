@@ -131,7 +131,10 @@ func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key 
 		return all, nil
 	}
 	reading := s.reading.DoChan(key, func() (any, error) {
-		var all map[string]string
+		all, known := s.read.Get(key) // another read of it may have ended since
+		if known {
+			return all, nil
+		}
 		err := panics.Do("reading absences", func() error {
 			_, err := s.stacks.GetJSON(context.WithoutCancel(ctx), name, key, &all)
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
 const (
@@ -20,6 +21,10 @@ const (
 	// firstPatience is how long a reader waits for the whole log of an update that runs.
 	firstPatience = 2 * time.Second
 )
+
+// errGaveWay is the error of those who wait for a log that is not read on, because their organization reads too many.
+var errGaveWay = deployments.Errorf(deployments.CodeUnavailable, "too many logs of updates of this organization are "+
+	"being read at the moment, or too large ones: try again when fewer of its updates are looked at")
 
 // runs keeps what the logs of some updates say, and follows those that run: a log is read once for all readers, and not
 // again for each look.
@@ -41,7 +46,7 @@ func newRuns(
 type run struct {
 	update  deployments.UpdateName
 	started time.Time // a later stack of the name may have an update of the same number
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when nothing follows
 	ready   chan struct{} // closed when the log that was there is read
 	once    sync.Once
@@ -49,7 +54,9 @@ type run struct {
 	mu      sync.Mutex
 	told    told
 	counted int       // bytes of it when those of all were counted last
+	waiting int       // readers who wait for it
 	read    time.Time // when somebody looked last
+	gone    bool      // what follows it was told to stop
 	err     error     // why it ended, if not with the end of the update
 	// depends are what each resource of the update depends on, once somebody has looked for that; see critical.
 	depends map[string][]string
@@ -58,6 +65,7 @@ type run struct {
 // of returns what the log of an update says so far. The log of one that has ended is whole.
 func (r *runs) of(ctx context.Context, info deployments.UpdateInfo) (*run, error) {
 	found := r.find(info)
+	defer r.leave(found)
 	patience := time.NewTimer(firstPatience)
 	defer patience.Stop()
 	var late <-chan time.Time
@@ -76,84 +84,86 @@ func (r *runs) of(ctx context.Context, info deployments.UpdateInfo) (*run, error
 	return found, found.err
 }
 
-// find returns the run of an update, and begins to follow it if nothing does.
+// find returns the run of an update, for a reader who waits for it until leave, and begins to follow it if nothing
+// does.
 func (r *runs) find(info deployments.UpdateInfo) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	at := slices.IndexFunc(r.all, func(k *run) bool {
-		return k.update == info.Update && k.started.Equal(info.Started) && k.usable()
+		return k.update == info.Update && k.started.Equal(info.Started) && k.join(now)
 	})
 	if at >= 0 {
 		found := r.all[at]
 		r.all = append(slices.Delete(r.all, at, at+1), found)
-		found.looked(now)
 		return found
 	}
-	ctx, stop := context.WithCancel(r.ctx)
+	ctx, stop := context.WithCancelCause(r.ctx)
 	begun := &run{update: info.Update, started: info.Started, stop: stop, done: make(chan struct{}),
-		ready: make(chan struct{}), read: now, told: newTold()}
+		ready: make(chan struct{}), waiting: 1, read: now, told: newTold()}
 	r.all = append(r.all, begun)
-	r.evict(now)
+	r.evict()
 	go r.follow(ctx, begun)
 	return begun
 }
 
-// usable reports whether what is kept of an update is right: it is followed, or its end is known.
-func (k *run) usable() bool {
-	select {
-	case <-k.done:
+// leave says that a reader waits no longer.
+func (r *runs) leave(k *run) {
+	k.mu.Lock()
+	k.waiting--
+	k.read = time.Now()
+	k.mu.Unlock()
+	r.bound()
+}
+
+// join has a reader wait for a run, if what is kept of it is right: it is followed, or its end is known.
+func (k *run) join(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.usable() {
+		return false
+	}
+	k.waiting++
+	k.read = now
+	return true
+}
+
+func (k *run) usable() bool { return !k.gone && k.err == nil }
+
+// evict forgets some when there are too many or they are too large, of the organization that has the most: whoever may
+// look at an update belongs to its organization. What runs and is forgotten is read again when somebody looks again.
+// The caller holds the lock.
+func (r *runs) evict() {
+	r.all = slices.DeleteFunc(r.all, func(k *run) bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.err == nil
-	default:
-		return true
-	}
-}
-
-func (k *run) looked(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.read = now
-}
-
-// evict forgets those that were not read for longest, when there are too many or they are too large. What runs and is
-// forgotten is read anew if somebody looks again.
-func (r *runs) evict(now time.Time) {
-	size := 0
-	for _, k := range r.all {
-		size += k.size()
-	}
-	r.all = slices.DeleteFunc(r.all, func(k *run) bool { return !k.usable() })
-	for len(r.all) > 1 && (len(r.all) > mostRuns || size > mostKept) {
-		r.all[0].stop()
-		size -= r.all[0].size()
-		r.all = r.all[1:]
-	}
-	for _, k := range r.all {
-		if k.unread(now) {
-			k.stop()
+		return !k.usable()
+	})
+	for {
+		kept := make([]share.Kept, len(r.all))
+		for i, k := range r.all {
+			kept[i] = k.kept()
 		}
+		i := share.Bounds{Number: mostRuns, Size: mostKept}.Excess(kept)
+		if i < 0 {
+			return
+		}
+		r.all[i].stop(errGaveWay)
+		r.all = slices.Delete(r.all, i, i+1)
 	}
 }
 
-func (k *run) size() int {
+func (k *run) kept() share.Kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.told.size
-}
-
-func (k *run) unread(now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return now.Sub(k.read) > unreadFor
+	return share.Kept{Party: k.update.Organization, Size: k.told.size, Awaited: k.waiting > 0}
 }
 
 // bound evicts some, if there are too many or they are too large.
 func (r *runs) bound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.evict(time.Now())
+	r.evict()
 }
 
 // apply takes in one item of the log, and reports whether the run has grown by much.
@@ -170,7 +180,7 @@ func (k *run) apply(e deployments.WatchEvent) (grown bool) {
 // follow takes in the log of an update until its end, until nobody looks, or until the service ends.
 func (r *runs) follow(ctx context.Context, k *run) {
 	defer close(k.done)
-	defer k.stop()
+	defer k.stop(nil)
 	tick := time.NewTicker(unreadFor)
 	defer tick.Stop()
 	watched := make(chan struct{})
@@ -180,9 +190,7 @@ func (r *runs) follow(ctx context.Context, k *run) {
 			case <-watched:
 				return
 			case now := <-tick.C:
-				if k.unread(now) {
-					k.stop()
-				}
+				k.stopUnread(now)
 			}
 		}
 	}()
@@ -200,7 +208,17 @@ func (r *runs) follow(ctx context.Context, k *run) {
 	close(watched)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.err = err; err == nil && ctx.Err() != nil && !k.told.ended {
-		k.err = ctx.Err()
+	if k.err = err; ctx.Err() != nil && (err != nil || !k.told.ended) {
+		k.err = context.Cause(ctx)
+	}
+}
+
+// stopUnread ends the following of an update that nobody has looked at for long, and for which nobody waits.
+func (k *run) stopUnread(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.waiting == 0 && now.Sub(k.read) > unreadFor {
+		k.gone = true
+		k.stop(nil)
 	}
 }

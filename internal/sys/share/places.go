@@ -1,6 +1,7 @@
 // Package share divides a number of places among parties, such as the organizations of a service, so that what one
 // party holds for long leaves room for all others. Nobody waits here for a place: who gets none is refused, or comes
-// back. Memory is divided by package mempool, which has those wait who want more.
+// back. It also says which entry of a cache gives way, so that a party fills its own part. Memory is divided by package
+// mempool, which has those wait who want more.
 package share
 
 import "sync"
