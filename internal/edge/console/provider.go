@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,7 +86,10 @@ func fromProvider(c *call) (answer, error) {
 	if err != nil {
 		return c.notIn(f, err)
 	}
-	if err := c.mayExchange(); err != nil {
+	if err = c.mayExchange(); err == nil {
+		err = c.console.gate.AsksProvider(c.RemoteAddr)
+	}
+	if err != nil {
 		return c.notIn(f, err)
 	}
 	text, who, err := c.console.Provider.Token(c.Context(), f.Flow, c.URL.Query())
@@ -167,6 +171,9 @@ func (c *call) notIn(f flow, err error) (answer, error) {
 		c.refused = true
 		c.console.gate.Wrong(c.Context(), grpcapi.Host(c.RemoteAddr))
 	case deployments.CodeUnavailable, deployments.CodeInternal:
+		if errors.Is(err, grpcapi.ErrManyLogins) {
+			break
+		}
 		c.console.Log.Warn("a login with the identity provider has failed", "request", c.entry.Request, "error", err)
 		text = "The login with " + c.console.Provider.Name() + " does not work at present: try again, or log in with a " +
 			"token. The log of the service says why (request " + c.entry.Request + ")."
