@@ -35,6 +35,7 @@ func (s *Store) PutTrust(ctx context.Context, t deployments.Trust) error {
 		return err
 	}
 	t.Damaged = ""
+	defer s.issuers.forget(t.Organization, s.trusts().key(t.Organization, t.Name))
 	return s.trusts().put(ctx, t.Organization, t.Name, t)
 }
 
@@ -55,6 +56,7 @@ func (s *Store) AnyTrust(ctx context.Context, organization, name string) (deploy
 
 // RemoveTrust removes a trust, and so makes the tokens that it gave worthless.
 func (s *Store) RemoveTrust(ctx context.Context, organization, name string) error {
+	defer s.issuers.forget(organization, s.trusts().key(organization, name))
 	return s.trusts().remove(ctx, organization, name)
 }
 

@@ -234,7 +234,7 @@ func TestAPersonGetsTheOrganizationThatAdmitsThem(t *testing.T) {
 	cookie, back = d.begun(url.Values{"organization": {"umbrella"}, "to": {"/console/umbrella/x/y"}})
 	status, said, header = d.returned(back, cookie)
 	if status != http.StatusUnauthorized || len(keptCookies(header)) > 0 || !strings.Contains(said, `value="umbrella"`) ||
-		!strings.Contains(said, "the organization umbrella trusts no identities of") {
+		!strings.Contains(said, "no trust of the organization umbrella is for") {
 		t.Errorf("an organization without a trust is answered %d: %s", status, said)
 	}
 	for _, name := range []string{"*", "../acme", "a b", strings.Repeat("a", 200)} {
