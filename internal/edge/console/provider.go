@@ -96,7 +96,7 @@ func fromProvider(c *call) (answer, error) {
 	if err != nil {
 		return c.notIn(f, err)
 	}
-	c.entry.Identity, c.entry.Organization = who.Subject, f.Organization
+	c.entry.Identity = who.Subject
 	if f.Organization == "" {
 		admitting, err := c.console.Service.Admitting(c.Context(), text)
 		if err != nil {
@@ -105,15 +105,18 @@ func fromProvider(c *call) (answer, error) {
 		if f.Organization = oneOf(admitting, f.To); f.Organization == "" {
 			return c.choose(f, who, admitting)
 		}
-		c.entry.Organization = f.Organization
 	}
+	c.entry.Subject = "organization=" + f.Organization
 	given, err := c.console.Service.Exchange(c.Context(), deployments.Exchange{Organization: f.Organization, Token: text,
 		Lifetime: sessionFor})
+	if given.Origin != nil { // else the log of the organization is not for whom it does not trust
+		c.entry.Organization, c.entry.Subject = f.Organization, "trust="+given.Origin.Trust
+	}
 	if err != nil {
 		return c.notIn(f, err)
 	}
 	c.console.gate.Known(c.Context(), given.Name)
-	c.made, c.entry.Token, c.entry.Subject = true, given.Name, "trust="+given.Origin.Trust
+	c.made, c.entry.Token = true, given.Name
 	if err := c.keep(given.Text, given.Expires); err != nil {
 		return answer{}, err
 	}
