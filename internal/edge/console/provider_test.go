@@ -182,6 +182,25 @@ func TestOnlyTheBrowserThatHasBegunALoginEndsIt(t *testing.T) {
 	}
 }
 
+func TestOverTLSALoginWithTheProviderIsOfThisHostAlone(t *testing.T) {
+	d := newDesk(t)
+	_, said, header := d.send("/console/login/provider", "", nil, "X-Forwarded-Proto", "https")
+	flow := keptCookies(header)[hostPrefix+flowCookie]
+	if flow == nil || flow.Path != "/" || !flow.Secure || flow.SameSite != http.SameSiteLaxMode {
+		t.Fatalf("the begin is answered %v", header)
+	}
+	back := identitytest.Returned(d, html.UnescapeString(leadsTo.FindStringSubmatch(said)[1]))
+	status, _, header := d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flowCookie+"="+flow.Value)
+	if status != http.StatusUnauthorized {
+		t.Errorf("with the cookie of a sibling, the return is answered %d", status)
+	}
+	status, _, header = d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flow.Name+"="+flow.Value)
+	session := keptCookies(header)[hostPrefix+sessionCookie]
+	if status != http.StatusOK || session == nil || session.Path != "/" || !session.Secure {
+		t.Errorf("the return is answered %d, %v", status, header)
+	}
+}
+
 func TestALoginThatWasBegunIsNoSession(t *testing.T) {
 	d := newDesk(t)
 	own, _ := d.begun(nil)
