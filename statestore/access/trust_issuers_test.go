@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,4 +75,41 @@ func TestTheIssuersOfTrustsAreKnownForSecondsAndWhatTheyAllowIsReadEachTime(t *t
 	wants(s, "https://b.example", "") // at once
 	now = now.Add(issuerFor)
 	wants(s, "https://c.example", "b")
+}
+
+func TestWhoLogsInAgainAndAgainLeavesRoomForOthersAndTheirOldestTokensEnd(t *testing.T) {
+	s, now := people(t)
+	defer func(before, tokens int) { maxOfSubject, maxTokens = before, tokens }(maxOfSubject, maxTokens)
+	maxOfSubject, maxTokens = 20, 25
+	trust := deployments.Trust{Organization: "acme", Name: "ci", Issuer: "https://issuer.example",
+		Conditions: []deployments.Condition{{Claim: "sub", Pattern: "x"}}, Grant: on(deployments.RoleViewer)}
+	done(t, s.PutTrust(t.Context(), trust))
+	trust, err := s.AnyTrust(t.Context(), "acme", "ci")
+	done(t, err)
+	given := func(subject string, n int) deployments.Exchanged {
+		t.Helper()
+		got, err := s.GiveToken(t.Context(), trust, deployments.Identity{Issuer: trust.Issuer, Subject: subject,
+			ID: subject + strconv.Itoa(n), Expires: now.Add(time.Hour)}, time.Hour)
+		done(t, err)
+		return got
+	}
+	other := given("ann", 0)
+	var texts []string
+	for n := range 3 * maxOfSubject {
+		texts = append(texts, given("eve", n).Text)
+		if list, err := s.TokensOf(t.Context(), "acme"); err != nil || len(list) > maxOfSubject+1 {
+			t.Fatalf("after %d logins, there are %d tokens, %v", n+1, len(list), err)
+		}
+	}
+	for n, text := range texts {
+		_, err := s.Authenticate(t.Context(), text)
+		old := n < len(texts)-maxOfSubject
+		if last := n >= len(texts)-maxOfSubject*9/10; old && err == nil || last && err != nil {
+			t.Errorf("the token of login %d of %d: %v", n+1, len(texts), err)
+		}
+	}
+	if _, err := s.Authenticate(t.Context(), other.Text); err != nil {
+		t.Errorf("the token of another: %v", err)
+	}
+	given("bob", 0)
 }
