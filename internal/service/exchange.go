@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service/identity"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -119,7 +120,7 @@ func (s *Service) identify(
 func (s *Service) trusting(
 	ctx context.Context, i deployments.Identity, by []deployments.TrustName,
 ) (*deployments.Trust, error) {
-	of, err := s.TrustsAt(ctx, by, i.Issuer)
+	of, err := access.TrustsAt(ctx, s.rights.Store, by, i.Issuer)
 	if err != nil {
 		return nil, err
 	}

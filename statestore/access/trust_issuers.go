@@ -87,9 +87,9 @@ func (s *Store) readIssuers(ctx context.Context, organization string) ([]listedI
 	})
 }
 
-// TrustsAt returns those of some trusts that are there, not damaged, and of an issuer, in the same order.
-func (s *Store) TrustsAt(
-	ctx context.Context, names []deployments.TrustName, issuer string,
+// TrustsAt returns those of some trusts of a store that are there, not damaged, and of an issuer, in the same order.
+func TrustsAt(
+	ctx context.Context, s *Store, names []deployments.TrustName, issuer string,
 ) ([]deployments.Trust, error) {
 	o, keys := s.trusts(), make([]string, len(names))
 	for i, n := range names {

@@ -36,7 +36,7 @@ func TestTheIssuersOfTrustsAreKnownForSecondsAndWhatTheyAllowIsReadEachTime(t *t
 		t.Helper()
 		names, err := s.TrustsBy(t.Context(), organization, issuer)
 		done(t, err)
-		trusts, err := s.TrustsAt(t.Context(), names, issuer)
+		trusts, err := TrustsAt(t.Context(), s, names, issuer)
 		done(t, err)
 		var found []string
 		for _, one := range trusts {

@@ -207,3 +207,15 @@ func TestAnExchangeThatNoTrustIsForIsNotInTheLogOfTheOrganizationThatItNames(t *
 		t.Errorf("of a trusted identity whose token was used, the log has %+v", e)
 	}
 }
+
+func TestAWrongTokenInTheFormOfAPageIsNotInTheLogOfTheOrganizationOfTheStack(t *testing.T) {
+	b := newBench(t)
+	for token, organization := range map[string]string{"dctl.wrong.00": "", "stranger": "acme"} {
+		b.log.entries = nil
+		b.do(http.MethodPost, "/acme/shop/dev", "", strings.NewReader(url.Values{"token": {token}}.Encode()), "Content-Type",
+			"application/x-www-form-urlencoded")
+		if e := b.log.entries; len(e) != 1 || !e[0].Refused || e[0].Organization != organization {
+			t.Errorf("of the token %s, the log has %+v", token, e)
+		}
+	}
+}
