@@ -47,12 +47,12 @@ func (s *Service) Exchange(ctx context.Context, e deployments.Exchange) (deploym
 	return given, err
 }
 
-// errNoTrust is the same for an organization that does not exist, or trusts another issuer or another identity, and for a
-// token that its issuer has not made: strangers do not learn which organizations there are, and whom they trust.
+// errNoTrust is the same for an organization that does not exist, or trusts another issuer or another identity, and for
+// a token that its issuer has not made: strangers do not learn which organizations there are, and whom they trust.
 func errNoTrust(organization string) error {
-	return deployments.Errorf(deployments.CodeUnauthorized, "no trust of the organization %s is for this identity token, or "+
-		"the token is not good any more: request another one, and have an admin compare its issuer, audience and claims with "+
-		"`deployctl trust ls`; the log of the service says more", organization)
+	return deployments.Errorf(deployments.CodeUnauthorized, "no trust of the organization %s is for this identity token, "+
+		"or the token is not good any more: request another one, and have an admin compare its issuer, audience and claims "+
+		"with `deployctl trust ls`; the log of the service says more", organization)
 }
 
 // Admitting returns the organizations with a trust that an identity token is for, sorted. CodeUnauthorized when the
@@ -93,8 +93,8 @@ func (s *Service) Admitting(ctx context.Context, token string) (admitting []stri
 	return admitting, err
 }
 
-// identify returns who an identity token is of, and which trusts of an organization, or of all with AnyOrganization, are
-// of its issuer. Without any, the token is not verified: who names another issuer has nobody asked. Before it is
+// identify returns who an identity token is of, and which trusts of an organization, or of all with AnyOrganization,
+// are of its issuer. Without any, the token is not verified: who names another issuer has nobody asked. Before it is
 // verified, no trust is read.
 func (s *Service) identify(
 	ctx context.Context, organization, token string,

@@ -101,8 +101,8 @@ func tokensOfSubject(t deployments.Trust, i deployments.Identity) string {
 	return t.Organization + "." + t.Name + "." + sha256Hex([]byte(i.Subject))[:4]
 }
 
-// endOldest removes the oldest tokens for a subject when there are as many as there can be, a tenth of them: so that one
-// who logs in again and again leaves room for the others of the organization, and is not looked through each time.
+// endOldest removes the oldest tokens for a subject when there are as many as there can be, a tenth of them: so that
+// one who logs in again and again leaves room for the others of the organization, and is not looked through each time.
 func (s *Store) endOldest(ctx context.Context, begin, subject string) error {
 	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder + begin})
 	if err != nil || len(l.Keys) < maxOfSubject {

@@ -63,8 +63,8 @@ var errTokensOnly = deployments.Errorf(deployments.CodeForbidden,
 // Wrong delays the answer to a call without a right token.
 func (g *Gate) Wrong(ctx context.Context, host string) { g.edge.bounds.slow(ctx, host) }
 
-// AsksProvider reports, as ErrManyLogins, that too many of a host log in with an identity provider at once. The provider
-// is asked a bounded number of times for all hosts together, of which a host has a part.
+// AsksProvider reports, as ErrManyLogins, that too many of a host log in with an identity provider at once. The
+// provider is asked a bounded number of times for all hosts together, of which a host has a part.
 func (g *Gate) AsksProvider(host string) error {
 	if !g.edge.bounds.logins.of(Party(host)).Allow() {
 		return ErrManyLogins
