@@ -91,9 +91,9 @@ func (c *call) named(cookie string) string {
 	return cookie
 }
 
-// setCookie sets a cookie. The browser sends it to its path alone, or over TLS alone if the page came so, and shows it
-// to no script. A session is added to no request that another site begins; the flow of a login, to a page that another one
-// leads to.
+// setCookie sets a cookie. The browser sends it to its path alone, or over TLS alone if the page came so, and shows
+// it to no script. A session is added to no request that another site begins; the flow of a login, to a page that
+// another one leads to.
 func (c *call) setCookie(name, path, value string, age int) {
 	site := http.SameSiteStrictMode
 	if name == flowCookie {
