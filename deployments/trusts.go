@@ -53,6 +53,9 @@ const (
 // OrganizationAudience is the audience of identity tokens for an organization, as the Pulumi Service API has it.
 func OrganizationAudience(organization string) string { return "urn:pulumi:org:" + organization }
 
+// TrustName names a trust of an organization.
+type TrustName struct{ Organization, Name string }
+
 // Validate reports, as CodeInvalid, why the trust is not valid.
 func (t Trust) Validate() error {
 	err := firstError(ValidateName("organization", t.Organization), ValidateName("trust", t.Name),

@@ -139,5 +139,5 @@ func TestPeopleLogInWithTheirIdentityProviderInABrowser(t *testing.T) {
 	b.await(t, "document.querySelector('h1').textContent", "Log in")
 	b.text(t, "document.querySelector('#organization').value = 'umbrella'")
 	provider()
-	b.await(t, "document.querySelector('.error').textContent.includes('umbrella trusts no identities')", "true")
+	b.await(t, "document.querySelector('.error').textContent.includes('no trust of the organization umbrella')", "true")
 }

@@ -68,8 +68,8 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 	}
 }
 
-// list describes the things of an organization, or all with AnyOrganization, sorted by organization and name.
-func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
+// keys returns where the things of an organization are, or all with AnyOrganization, sorted by organization and name.
+func (o owned[T]) keys(ctx context.Context, organization string) ([]string, error) {
 	folder := o.folder()
 	if organization != deployments.AnyOrganization {
 		if err := deployments.ValidateName("organization", organization); err != nil {
@@ -81,8 +81,23 @@ func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
 	if err != nil {
 		return nil, bucket.Failed(err, "list the "+o.kind+"s")
 	}
-	return bucket.Gather(bucket.NewBudget(ctx), l.Keys, o.size, func(key string) (T, error) {
-		organization, name, _ := strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
+	return l.Keys, nil
+}
+
+// at returns whose thing is at a key, and its name.
+func (o owned[T]) at(key string) (organization, name string) {
+	organization, name, _ = strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
+	return organization, name
+}
+
+// list describes the things of an organization, or all with AnyOrganization, sorted by organization and name.
+func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
+	keys, err := o.keys(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	return bucket.Gather(bucket.NewBudget(ctx), keys, o.size, func(key string) (T, error) {
+		organization, name := o.at(key)
 		return o.any(ctx, organization, name)
 	})
 }

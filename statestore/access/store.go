@@ -15,6 +15,7 @@ type Store struct {
 	callers  callers
 	lookups  lookups                    // tokens that are being read
 	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
+	issuers  trustIssuers
 }
 
 // New returns the store over a bucket. A process has one for a bucket, because it remembers callers.
@@ -23,5 +24,10 @@ func New(sealed *bucket.Sealed) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Issuer: &Issuer{sealed: sealed}, sealed: sealed, tokensOf: tokensOf}, nil
+	known, err := lru.New[string, issuerOfTrust](maxIssuersKnown)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{Issuer: &Issuer{sealed: sealed}, sealed: sealed, tokensOf: tokensOf,
+		issuers: trustIssuers{known: known}}, nil
 }

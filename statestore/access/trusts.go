@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -35,6 +36,7 @@ func (s *Store) PutTrust(ctx context.Context, t deployments.Trust) error {
 		return err
 	}
 	t.Damaged = ""
+	defer s.issuers.forget(t.Organization, s.trusts().key(t.Organization, t.Name))
 	return s.trusts().put(ctx, t.Organization, t.Name, t)
 }
 
@@ -55,6 +57,7 @@ func (s *Store) AnyTrust(ctx context.Context, organization, name string) (deploy
 
 // RemoveTrust removes a trust, and so makes the tokens that it gave worthless.
 func (s *Store) RemoveTrust(ctx context.Context, organization, name string) error {
+	defer s.issuers.forget(organization, s.trusts().key(organization, name))
 	return s.trusts().remove(ctx, organization, name)
 }
 
@@ -74,15 +77,51 @@ func (s *Store) GiveToken(
 	if err := s.spend(ctx, i); err != nil {
 		return deployments.Exchanged{}, err
 	}
-	var id [8]byte
+	begin := tokensOfSubject(t, i)
+	if err := s.endOldest(ctx, begin, i.Subject); err != nil {
+		return deployments.Exchanged{}, err
+	}
+	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
 	stored := storedToken{Token: deployments.Token{
-		Name:  t.Organization + "." + t.Name + "." + hex.EncodeToString(id[:]),
+		Name:  begin + hex.EncodeToString(id[:]),
 		Grant: &t.Grant, Expires: now.Add(lifetime).Truncate(time.Second),
 		Origin: &deployments.Origin{Trust: t.Organization + "/" + t.Name, Identity: i.Subject, Made: t.Created},
 	}}
 	text, err := s.newToken(ctx, &stored)
 	return deployments.Exchanged{Token: stored.Token, Text: text}, err
+}
+
+// maxOfSubject limits the tokens that a trust has given for one subject; tests set another.
+var maxOfSubject = 500
+
+// tokensOfSubject returns what the names of the tokens begin with that a trust gives for the subject of an identity. A
+// few of others begin so, too.
+func tokensOfSubject(t deployments.Trust, i deployments.Identity) string {
+	return t.Organization + "." + t.Name + "." + sha256Hex([]byte(i.Subject))[:4]
+}
+
+// endOldest removes the oldest tokens for a subject when there are as many as there can be, a tenth of them: so that
+// one who logs in again and again leaves room for the others of the organization, and is not looked through each time.
+func (s *Store) endOldest(ctx context.Context, begin, subject string) error {
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder + begin})
+	if err != nil || len(l.Keys) < maxOfSubject {
+		return bucket.Failed(err, "list the tokens of the identity")
+	}
+	list, err := s.tokensAt(ctx, l.Keys, func(t deployments.Token) bool {
+		return t.Origin != nil && t.Origin.Identity == subject
+	})
+	if err != nil || len(list) < maxOfSubject {
+		return err
+	}
+	slices.SortFunc(list, func(a, b deployments.Token) int { return a.Created.Compare(b.Created) })
+	for _, t := range list[:len(list)-maxOfSubject+max(1, maxOfSubject/10)] {
+		err := s.RemoveToken(ctx, t.Name)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound { // another login has removed it
+			return err
+		}
+	}
+	return nil
 }
 
 // spend notes that an identity token was exchanged; CodeUnauthorized when it was before.

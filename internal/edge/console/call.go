@@ -97,6 +97,8 @@ func (c *call) run() (a answer, err error) {
 			return c.unadmitted(err)
 		}
 		c.begin()
+	} else {
+		c.claim("host " + grpcapi.Party(c.RemoteAddr)) // who has no token has only what their host has
 	}
 	return c.route.handle(c)
 }
@@ -148,9 +150,15 @@ func (c *call) begin() {
 	ctx := c.Context()
 	ctx, c.span = c.console.Tracing.Start(ctx, c.route.name(), tracing.Server, tracing.HTTPMethod.Of(c.Method),
 		tracing.HTTPRoute.Of(c.route.path), tracing.Request.Of(c.entry.Request))
-	claim := c.console.gate.Memory.Claim(c.party(), nil)
+	c.Request = c.WithContext(ctx)
+	c.claim(c.party())
+}
+
+// claim gives a call a claim of a party to the memory that the organizations share.
+func (c *call) claim(party string) {
+	claim := c.console.gate.Memory.Claim(party, nil)
 	c.release = append(c.release, claim.Release)
-	c.Request = c.WithContext(mempool.With(ctx, claim, grpcapi.Patience))
+	c.Request = c.WithContext(mempool.With(c.Context(), claim, grpcapi.Patience))
 }
 
 // party is who pays for what the call uses.

@@ -243,7 +243,7 @@ func (b *bench) login(token string) string {
 func cookieOf(t testing.TB, header http.Header) *http.Cookie {
 	t.Helper()
 	cookies := (&http.Response{Header: header}).Cookies()
-	if len(cookies) != 1 || cookies[0].Name != sessionCookie {
+	if len(cookies) != 1 || strings.TrimPrefix(cookies[0].Name, hostPrefix) != sessionCookie {
 		t.Fatalf("the cookies are %v", cookies)
 	}
 	return cookies[0]
@@ -403,11 +403,35 @@ func TestTheCookieIsForTheConsoleAlone(t *testing.T) {
 	for proxied, secure := range map[string]bool{"": false, "https": true} {
 		_, _, header := b.send("/console/login", "", url.Values{"token": {"viewer"}}, "X-Forwarded-Proto", proxied)
 		c := cookieOf(t, header)
-		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/console" || c.Secure != secure ||
+		name, path := sessionCookie, "/console"
+		if secure {
+			name, path = "__Host-"+sessionCookie, "/"
+		}
+		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Name != name || c.Path != path || c.Secure != secure ||
 			c.MaxAge <= 0 || c.MaxAge > int(24*time.Hour/time.Second) || c.Domain != "" ||
 			strings.Contains(c.Value, "viewer") {
 			t.Errorf("the cookie is %+v", c)
 		}
+	}
+}
+
+func TestACookieOfASiblingDomainIsNotTakenOverTLS(t *testing.T) {
+	b := newBench(t)
+	_, _, header := b.send("/console/login", "", url.Values{"token": {"other"}}, "X-Forwarded-Proto", "https")
+	planted := sessionCookie + "=" + cookieOf(t, header).Value // no sibling can set one with the prefix
+	_, _, header = b.send("/console/login", "", url.Values{"token": {"viewer"}}, "X-Forwarded-Proto", "https")
+	own := hostPrefix + sessionCookie + "=" + cookieOf(t, header).Value
+	for cookies, want := range map[string]int{planted: http.StatusSeeOther, own: http.StatusOK,
+		own + "; " + planted: http.StatusOK, planted + "; " + own: http.StatusOK} {
+		status, said, _ := b.do(http.MethodGet, "/console/acme/shop/dev", "", nil, "X-Forwarded-Proto", "https", "Cookie",
+			cookies)
+		if status != want {
+			t.Errorf("with %s, it is answered %d: %s", cookies, status, said)
+		}
+	}
+	_, _, header = b.send("/console/logout", "", nil, "X-Forwarded-Proto", "https", "Cookie", own)
+	if c := cookieOf(t, header); c.Name != hostPrefix+sessionCookie || c.Path != "/" || c.MaxAge >= 0 || !c.Secure {
+		t.Errorf("the logout sets %+v", c)
 	}
 }
 

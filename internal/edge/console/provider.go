@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,14 +86,17 @@ func fromProvider(c *call) (answer, error) {
 	if err != nil {
 		return c.notIn(f, err)
 	}
-	if err := c.mayExchange(); err != nil {
+	if err = c.mayExchange(); err == nil {
+		err = c.console.gate.AsksProvider(c.RemoteAddr)
+	}
+	if err != nil {
 		return c.notIn(f, err)
 	}
 	text, who, err := c.console.Provider.Token(c.Context(), f.Flow, c.URL.Query())
 	if err != nil {
 		return c.notIn(f, err)
 	}
-	c.entry.Identity, c.entry.Organization = who.Subject, f.Organization
+	c.entry.Identity = who.Subject
 	if f.Organization == "" {
 		admitting, err := c.console.Service.Admitting(c.Context(), text)
 		if err != nil {
@@ -101,15 +105,18 @@ func fromProvider(c *call) (answer, error) {
 		if f.Organization = oneOf(admitting, f.To); f.Organization == "" {
 			return c.choose(f, who, admitting)
 		}
-		c.entry.Organization = f.Organization
 	}
+	c.entry.Subject = "organization=" + f.Organization
 	given, err := c.console.Service.Exchange(c.Context(), deployments.Exchange{Organization: f.Organization, Token: text,
 		Lifetime: sessionFor})
+	if given.Origin != nil { // else the log of the organization is not for whom it does not trust
+		c.entry.Organization, c.entry.Subject = f.Organization, "trust="+given.Origin.Trust
+	}
 	if err != nil {
 		return c.notIn(f, err)
 	}
 	c.console.gate.Known(c.Context(), given.Name)
-	c.made, c.entry.Token, c.entry.Subject = true, given.Name, "trust="+given.Origin.Trust
+	c.made, c.entry.Token = true, given.Name
 	if err := c.keep(given.Text, given.Expires); err != nil {
 		return answer{}, err
 	}
@@ -167,6 +174,9 @@ func (c *call) notIn(f flow, err error) (answer, error) {
 		c.refused = true
 		c.console.gate.Wrong(c.Context(), grpcapi.Host(c.RemoteAddr))
 	case deployments.CodeUnavailable, deployments.CodeInternal:
+		if errors.Is(err, grpcapi.ErrManyLogins) {
+			break
+		}
 		c.console.Log.Warn("a login with the identity provider has failed", "request", c.entry.Request, "error", err)
 		text = "The login with " + c.console.Provider.Name() + " does not work at present: try again, or log in with a " +
 			"token. The log of the service says why (request " + c.entry.Request + ")."

@@ -182,6 +182,25 @@ func TestOnlyTheBrowserThatHasBegunALoginEndsIt(t *testing.T) {
 	}
 }
 
+func TestOverTLSALoginWithTheProviderIsOfThisHostAlone(t *testing.T) {
+	d := newDesk(t)
+	_, said, header := d.send("/console/login/provider", "", nil, "X-Forwarded-Proto", "https")
+	flow := keptCookies(header)[hostPrefix+flowCookie]
+	if flow == nil || flow.Path != "/" || !flow.Secure || flow.SameSite != http.SameSiteLaxMode {
+		t.Fatalf("the begin is answered %v", header)
+	}
+	back := identitytest.Returned(d, html.UnescapeString(leadsTo.FindStringSubmatch(said)[1]))
+	status, _, header := d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flowCookie+"="+flow.Value)
+	if status != http.StatusUnauthorized {
+		t.Errorf("with the cookie of a sibling, the return is answered %d", status)
+	}
+	status, _, header = d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flow.Name+"="+flow.Value)
+	session := keptCookies(header)[hostPrefix+sessionCookie]
+	if status != http.StatusOK || session == nil || session.Path != "/" || !session.Secure {
+		t.Errorf("the return is answered %d, %v", status, header)
+	}
+}
+
 func TestALoginThatWasBegunIsNoSession(t *testing.T) {
 	d := newDesk(t)
 	own, _ := d.begun(nil)
@@ -234,7 +253,7 @@ func TestAPersonGetsTheOrganizationThatAdmitsThem(t *testing.T) {
 	cookie, back = d.begun(url.Values{"organization": {"umbrella"}, "to": {"/console/umbrella/x/y"}})
 	status, said, header = d.returned(back, cookie)
 	if status != http.StatusUnauthorized || len(keptCookies(header)) > 0 || !strings.Contains(said, `value="umbrella"`) ||
-		!strings.Contains(said, "the organization umbrella trusts no identities of") {
+		!strings.Contains(said, "no trust of the organization umbrella is for") {
 		t.Errorf("an organization without a trust is answered %d: %s", status, said)
 	}
 	for _, name := range []string{"*", "../acme", "a b", strings.Repeat("a", 200)} {

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// sessionCookie is the name of the cookie, and sessionPath where the browser sends it.
+	// sessionCookie is the name of the cookie, and sessionPath where the browser sends it. Over TLS, the name begins with
+	// hostPrefix: browsers take such a cookie of this host alone, and then it is for all paths.
 	sessionCookie, sessionPath = "deployctl_console", "/console"
+	hostPrefix                 = "__Host-"
 	// sessionFor is how long a session lasts, at most: its token may end before.
 	sessionFor = 12 * time.Hour
 )
@@ -43,7 +45,7 @@ func (c *call) session() (s session, err error) {
 
 // sealed returns what a cookie of the browser has that was sealed for a purpose; nil if there is none, or another one.
 func (c *call) sealed(cookie, purpose string) []byte {
-	cookies := c.CookiesNamed(cookie)
+	cookies := c.CookiesNamed(c.named(cookie))
 	if len(cookies) != 1 {
 		return nil
 	}
@@ -81,15 +83,26 @@ func (c *call) keep(token string, ends time.Time) error {
 // forget has the browser forget its session.
 func (c *call) forget() { c.setCookie(sessionCookie, sessionPath, "", -1) }
 
-// setCookie sets a cookie. The browser sends it to its path alone, over TLS if the page came so, and shows it to no
-// script. A session is added to no request that another site begins; the flow of a login, to a page that another one
-// leads to.
+// named returns the name of a cookie as the browser has it. With hostPrefix, no server of a sibling domain can set it.
+func (c *call) named(cookie string) string {
+	if c.secure() {
+		return hostPrefix + cookie
+	}
+	return cookie
+}
+
+// setCookie sets a cookie. The browser sends it to its path alone, or over TLS alone if the page came so, and shows
+// it to no script. A session is added to no request that another site begins; the flow of a login, to a page that
+// another one leads to.
 func (c *call) setCookie(name, path, value string, age int) {
 	site := http.SameSiteStrictMode
 	if name == flowCookie {
 		site = http.SameSiteLaxMode
 	}
-	http.SetCookie(c.answer, &http.Cookie{Name: name, Value: value, Path: path, MaxAge: age, HttpOnly: true,
+	if c.secure() {
+		path = "/"
+	}
+	http.SetCookie(c.answer, &http.Cookie{Name: c.named(name), Value: value, Path: path, MaxAge: age, HttpOnly: true,
 		SameSite: site, Secure: c.secure()})
 }
 
@@ -106,7 +119,7 @@ func (c *call) unadmitted(err error) (answer, error) {
 	if deployments.CodeOf(err) != deployments.CodeUnauthorized {
 		return answer{}, err
 	}
-	if _, gone := c.Cookie(sessionCookie); gone == nil {
+	if _, gone := c.Cookie(c.named(sessionCookie)); gone == nil {
 		c.forget()
 	} else if c.Header.Get("Sec-Fetch-Site") == "cross-site" && c.Method == http.MethodGet {
 		return c.page("again", page{Title: "One moment", Again: c.RequestURI})

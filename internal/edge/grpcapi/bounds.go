@@ -51,6 +51,9 @@ const (
 	wrongPatience              = 5 * time.Second
 	waitingWrong               = 256 // that wait at a time; others are answered at once
 
+	// From one address, an identity provider is asked who logs in this often; others are refused at once.
+	loginsPerSecond, loginBurst = 2, 20
+
 	maxNamed = 10_000 // names of which something is remembered
 )
 
@@ -67,7 +70,8 @@ type bounds struct {
 
 	exporting, looking, wrong *semaphore.Weighted
 
-	calls, failures *byName[*rate.Limiter] // by token, and by host
+	calls            *byName[*rate.Limiter] // by token
+	failures, logins *byName[*rate.Limiter] // by Party of the host
 
 	relooking    *byName[*semaphore.Weighted] // by token: of checks of open streams
 	exportShares *byName[*semaphore.Weighted] // by party: of the exports
@@ -81,6 +85,7 @@ func newBounds(memory *mempool.Pool) *bounds {
 		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
 		calls:        newByName(func() *rate.Limiter { return rate.NewLimiter(callsPerSecond, callBurst) }),
 		failures:     newByName(func() *rate.Limiter { return rate.NewLimiter(wrongPerSecond, wrongBurst) }),
+		logins:       newByName(func() *rate.Limiter { return rate.NewLimiter(loginsPerSecond, loginBurst) }),
 		relooking:    newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(1) }),
 		exportShares: newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(exportsOfOne) }),
 	}
@@ -316,7 +321,7 @@ func (b *bounds) slow(ctx context.Context, host string) {
 		return
 	}
 	defer b.wrong.Release(1)
-	_ = sleep(ctx, min(b.failures.of(host).Reserve().Delay(), wrongPatience)) // its caller has gone
+	_ = sleep(ctx, min(b.failures.of(Party(host)).Reserve().Delay(), wrongPatience)) // its caller has gone
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

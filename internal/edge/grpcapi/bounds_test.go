@@ -263,6 +263,18 @@ func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
 	})
 }
 
+func TestAddressesOfOneNetworkAreSlowedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBounds(nil), time.Now()
+		for i := range wrongBurst + 1 {
+			b.slow(t.Context(), fmt.Sprintf("2001:db8::%x", i))
+		}
+		if waited := time.Since(began); waited != time.Second/wrongPerSecond {
+			t.Errorf("they are answered after %s", waited)
+		}
+	})
+}
+
 func TestSoFewTokensAndAddressesAreRememberedThatMemoryIsBounded(t *testing.T) {
 	b := newBounds(nil)
 	first := b.calls.of("0")

@@ -63,6 +63,20 @@ var errTokensOnly = deployments.Errorf(deployments.CodeForbidden,
 // Wrong delays the answer to a call without a right token.
 func (g *Gate) Wrong(ctx context.Context, host string) { g.edge.bounds.slow(ctx, host) }
 
+// AsksProvider reports, as ErrManyLogins, that too many of a host log in with an identity provider at once. The
+// provider is asked a bounded number of times for all hosts together, of which a host has a part.
+func (g *Gate) AsksProvider(host string) error {
+	if !g.edge.bounds.logins.of(Party(host)).Allow() {
+		return ErrManyLogins
+	}
+	return nil
+}
+
+// ErrManyLogins is the error of a login with an identity provider beyond what its host has.
+var ErrManyLogins = deployments.Errorf(deployments.CodeUnavailable,
+	"too many logins with the identity provider come from your network at once: try again in a few seconds, or log in "+
+		"with a token")
+
 // Pace delays a call of a name, such as an update, that calls too often.
 func (g *Gate) Pace(ctx context.Context, name string) error { return g.edge.bounds.pace(ctx, name) }
 

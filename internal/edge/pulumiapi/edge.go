@@ -217,8 +217,12 @@ func (c *call) beginSpan() {
 // names it.
 func (c *call) admit() error {
 	switch c.route.by {
-	case byAnyone, byIdentity:
+	case byAnyone:
 		return c.validNames()
+	case byIdentity:
+		err := c.validNames()
+		c.entry.Organization, c.entry.Stack = "", "" // the log of the organization is for callers who are known
+		return err
 	case byLease:
 		return c.admitLease()
 	}

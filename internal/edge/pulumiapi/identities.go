@@ -98,14 +98,17 @@ func exchangeToken(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.entry.Organization = asked.Organization
+	c.entry.Subject = "organization=" + asked.Organization
 	given, err := c.edge.Service.Exchange(c.Context(), asked)
+	if given.Origin != nil { // else the log of the organization is not for whom it does not trust
+		c.entry.Organization, c.entry.Identity = asked.Organization, given.Origin.Identity
+		c.entry.Subject = "trust=" + given.Origin.Trust
+	}
 	if err != nil {
 		return nil, c.wrong(err)
 	}
 	c.edge.gate.Known(c.Context(), given.Name)
-	c.entry.Token, c.entry.Identity = given.Name, given.Origin.Identity
-	c.entry.Subject = "trust=" + given.Origin.Trust
+	c.entry.Token = given.Name
 	return apitype.TokenExchangeGrantResponse{AccessToken: given.Text, IssuedTokenType: typeOrganization,
 		TokenType: "token", ExpiresIn: int64(given.Expires.Sub(given.Created).Seconds()), Scope: form.Get("scope")}, nil
 }

@@ -181,3 +181,41 @@ func TestATrustThatAnybodyCouldUseIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExchangeThatNoTrustIsForIsNotInTheLogOfTheOrganizationThatItNames(t *testing.T) {
+	b := newTrusting(t)
+	forged, unsigned := b.token(map[string]any{"sub": "repo:eve/x"}), strings.Split(b.token(nil), ".")
+	for name, c := range map[string]struct{ token, organization string }{
+		"an identity that is not trusted":   {forged, "acme"},
+		"a token without a signature":       {strings.Join(unsigned[:2], ".") + ".", "acme"},
+		"an organization that is not there": {forged, "made-up"},
+	} {
+		b.log.entries = nil
+		status, said := b.exchange(c.token, "audience", audiencePrefix+c.organization)
+		if e := b.log.entries; status != http.StatusBadRequest || len(e) != 1 || e[0].Organization != "" ||
+			!e[0].Refused || e[0].Subject != "organization="+c.organization ||
+			!strings.Contains(said, "no trust of the organization "+c.organization+" is for this identity token") {
+			t.Errorf("%s: it is answered %d, %s; the log has %+v", name, status, said, e)
+		}
+	}
+	used := b.token(nil)
+	b.given(used)
+	b.log.entries = nil
+	b.exchange(used)
+	if e := b.log.entries; len(e) != 1 || !e[0].Refused || e[0].Organization != "acme" || e[0].Token != "" ||
+		e[0].Subject != "trust=acme/github" || e[0].Identity != "repo:acme/shop:ref:refs/heads/main" {
+		t.Errorf("of a trusted identity whose token was used, the log has %+v", e)
+	}
+}
+
+func TestAWrongTokenInTheFormOfAPageIsNotInTheLogOfTheOrganizationOfTheStack(t *testing.T) {
+	b := newBench(t)
+	for token, organization := range map[string]string{"dctl.wrong.00": "", "stranger": "acme"} {
+		b.log.entries = nil
+		b.do(http.MethodPost, "/acme/shop/dev", "", strings.NewReader(url.Values{"token": {token}}.Encode()), "Content-Type",
+			"application/x-www-form-urlencoded")
+		if e := b.log.entries; len(e) != 1 || !e[0].Refused || e[0].Organization != organization {
+			t.Errorf("of the token %s, the log has %+v", token, e)
+		}
+	}
+}

@@ -173,6 +173,9 @@ func (c *call) enter() (url.Values, error) {
 	}
 	c.caller, err = c.edge.gate.Caller(c.Context(), strings.TrimSpace(form.Get("token")), grpcapi.Host(c.RemoteAddr))
 	c.identify()
+	if c.caller.Token != "" {
+		_ = c.validNames() // which they are
+	}
 	if err == nil && c.stack == (deployments.StackName{}) {
 		err = c.route.does.Allow(c.caller, false)
 	} else if err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/deployctl/deployctl/deployments"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/semaphore"
 )
@@ -19,6 +20,8 @@ import (
 const (
 	// mostAsking is how many codes are exchanged at a time.
 	mostAsking = 32
+	// mostUsed is how many flows are remembered of which a code was sent: more than are sent while a flow lasts.
+	mostUsed = 10_000
 	// maxCode limits what a provider answers a login with, in bytes.
 	maxCode = 4 << 10
 )
@@ -40,12 +43,14 @@ type Client struct {
 	verifier *Verifier
 	fetch    *fetcher
 	asking   *semaphore.Weighted
+	used     *lru.Cache[string, struct{}] // the states of flows of which a code was sent
 }
 
 // Client returns the client of a registration, whose tokens the verifier verifies.
 func (v *Verifier) Client(r Registration) *Client {
+	used, _ := lru.New[string, struct{}](mostUsed) // fails for no size only
 	return &Client{Registration: r, verifier: v, fetch: v.fetcher(codesPerSecond, codeBurst),
-		asking: semaphore.NewWeighted(mostAsking)}
+		asking: semaphore.NewWeighted(mostAsking), used: used}
 }
 
 // Name is what people know the issuer by.
@@ -134,6 +139,9 @@ func (c *Client) token(ctx context.Context, f Flow, query url.Values) (string, d
 	code := query.Get("code")
 	if failed := query.Get("error"); failed != "" || code == "" || len(code) > maxCode {
 		return "", none, c.refused(failed)
+	}
+	if again, _ := c.used.ContainsOrAdd(f.State, struct{}{}); again {
+		return "", none, deployments.Errorf(deployments.CodeUnauthorized, "this login was ended before: log in again")
 	}
 	text, err := c.exchange(ctx, config, code, f.Verifier)
 	if err != nil {

@@ -199,6 +199,27 @@ func TestAProviderThatLeadsElsewhereOrFillsMemoryLogsNobodyIn(t *testing.T) {
 	}
 }
 
+func TestALoginIsGoodForOneCode(t *testing.T) {
+	p := identitytest.NewProvider(t, back)
+	c, sent := clientOf(p), 0
+	p.Serve("/token", func(w http.ResponseWriter, _ *http.Request) {
+		sent++
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
+	})
+	a := NewFlow()
+	for range 3 {
+		_, _, err := c.Token(t.Context(), a, url.Values{"state": {a.State}, "iss": {p.URL}, "code": {"guess"}})
+		if deployments.CodeOf(err) != deployments.CodeUnauthorized {
+			t.Errorf("a guess is answered %v", err)
+		}
+	}
+	if sent != 1 {
+		t.Errorf("%d codes were sent", sent)
+	}
+}
+
 func TestCodesAreSentToAProviderOnlySoOften(t *testing.T) {
 	p := identitytest.NewProvider(t, back)
 	c, now := clientOf(p), time.Now()
