@@ -190,7 +190,7 @@ func TestOverTLSALoginWithTheProviderIsOfThisHostAlone(t *testing.T) {
 		t.Fatalf("the begin is answered %v", header)
 	}
 	back := identitytest.Returned(d, html.UnescapeString(leadsTo.FindStringSubmatch(said)[1]))
-	status, _, header := d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flowCookie+"="+flow.Value)
+	status, _, _ := d.returned(back, "", "X-Forwarded-Proto", "https", "Cookie", flowCookie+"="+flow.Value)
 	if status != http.StatusUnauthorized {
 		t.Errorf("with the cookie of a sibling, the return is answered %d", status)
 	}
