@@ -6,6 +6,7 @@
 //   - build: says which build of deployctl this is
 //   - diskspace: how much room a disk has left
 //   - doors: guards the loopback ports of an update; finds out whose the other end of a connection is
+//   - flight: has all who ask for the same thing at once wait for one call
 //   - heap: keeps the garbage collector from doubling what pools have given out (ADR 0069)
 //   - mempool: shares the memory of a process among organizations (ADR 0044)
 //   - outbound: guards requests to servers that users name: public addresses and TLS only

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/flight"
 	"github.com/deployctl/deployctl/internal/values/workload"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -27,7 +26,7 @@ type Issuer struct {
 	sealed  *bucket.Sealed
 	address string
 
-	reading singleflight.Group // of the only object
+	reading flight.Group[workload.Keys] // of the only object
 	mu      sync.Mutex
 	keys    workload.Keys
 	read    time.Time // zero: never
@@ -47,22 +46,17 @@ func (i *Issuer) Keys(ctx context.Context) (workload.Keys, error) {
 	if keys := i.known(now); keys != nil {
 		return keys, nil
 	}
-	reading := i.reading.DoChan("", func() (any, error) {
+	keys, err := i.reading.Do(ctx, "", "reading keys", func(ctx context.Context) (workload.Keys, error) {
 		if keys := i.known(now); keys != nil {
 			return keys, nil
 		}
-		keys, err := i.readKeys(context.WithoutCancel(ctx)) // the caller may leave before the others
+		keys, err := i.readKeys(ctx)
 		return i.learn(keys, err, now)
 	})
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, bucket.Failed(ctx.Err(), "read "+issuerKeys)
-	case read := <-reading:
-		if read.Err != nil {
-			return nil, read.Err
-		}
-		return read.Val.(workload.Keys), nil
 	}
+	return keys, err
 }
 
 // learn keeps keys that were read at a time. While the store cannot be reached, those that are known count on.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/flight"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -23,7 +23,7 @@ const (
 // trustIssuers remembers of which issuers trusts are, so that an identity token of any issuer, which everybody can
 // write, has no trust read. It says where to look, and nothing of what a trust allows: that is read each time.
 type trustIssuers struct {
-	reading singleflight.Group                // of those of an organization
+	reading flight.Group[[]listedIssuer]      // of those of an organization
 	known   *lru.Cache[string, issuerOfTrust] // by key
 }
 
@@ -43,21 +43,20 @@ type listedIssuer struct {
 // organization and name. What another process has changed may be missing for some seconds. All who ask for an
 // organization at once wait for one read.
 func (s *Store) TrustsBy(ctx context.Context, organization, issuer string) (by []deployments.TrustName, err error) {
-	reading := s.issuers.reading.DoChan(organization, func() (any, error) {
-		return s.readIssuers(mempool.Without(context.WithoutCancel(ctx)), organization) // the caller may leave before others
-	})
-	select {
-	case <-ctx.Done():
+	all, err := s.issuers.reading.Do(ctx, organization, "reading trusts",
+		func(ctx context.Context) ([]listedIssuer, error) {
+			return s.readIssuers(mempool.Without(ctx), organization)
+		})
+	switch {
+	case ctx.Err() != nil:
 		return nil, bucket.Failed(ctx.Err(), "list the trusts")
-	case read := <-reading:
-		if read.Err != nil {
-			return nil, read.Err
-		}
-		asked := sha256.Sum256([]byte(issuer))
-		for _, one := range read.Val.([]listedIssuer) {
-			if one.issuer == asked {
-				by = append(by, one.of)
-			}
+	case err != nil:
+		return nil, err
+	}
+	asked := sha256.Sum256([]byte(issuer))
+	for _, one := range all {
+		if one.issuer == asked {
+			by = append(by, one.of)
 		}
 	}
 	return by, nil

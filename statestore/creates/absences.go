@@ -130,15 +130,12 @@ func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key 
 	if all, known := s.read.Get(key); known {
 		return all, nil
 	}
-	reading := s.reading.DoChan(key, func() (any, error) {
+	return s.reading.Do(ctx, key, "reading absences", func(ctx context.Context) (map[string]string, error) {
 		all, known := s.read.Get(key) // another read of it may have ended since
 		if known {
 			return all, nil
 		}
-		err := panics.Do("reading absences", func() error {
-			_, err := s.stacks.GetJSON(context.WithoutCancel(ctx), name, key, &all)
-			return err
-		})
+		_, err := s.stacks.GetJSON(ctx, name, key, &all)
 		switch {
 		case errors.Is(err, bucket.ErrAbsent): // it was too old
 			return all, nil
@@ -147,13 +144,6 @@ func (s *Store) absencesOf(ctx context.Context, name deployments.StackName, key 
 		}
 		return all, err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case read := <-reading:
-		all, _ := read.Val.(map[string]string)
-		return all, read.Err
-	}
 }
 
 // OfSeveral reports whether a key is of an object with the absences of several creates.

@@ -19,10 +19,10 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/flight"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 )
 
 // Store is the typed store of creates. See the package's description.
@@ -33,7 +33,7 @@ type Store struct {
 	queues map[noted]*queue
 
 	read    *lru.Cache[string, map[string]string] // absences by their keys
-	reading singleflight.Group                    // the same
+	reading flight.Group[map[string]string]       // the same
 }
 
 // New returns the store over the objects of stacks.

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/flight"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -21,7 +20,7 @@ const (
 
 // lastMode is the mode as last read.
 type lastMode struct {
-	reading singleflight.Group // of the only object
+	reading flight.Group[struct{}] // of the only object
 
 	mu   sync.Mutex
 	mode deployments.Mode
@@ -51,16 +50,14 @@ func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
 	if m, known := s.mode.get(now); known {
 		return onlyOn(m, now), nil
 	}
-	reading := s.mode.reading.DoChan("", func() (any, error) {
-		return nil, s.readMode(context.WithoutCancel(ctx)) // the caller may leave before the others
+	_, err := s.mode.reading.Do(ctx, "", "reading the mode", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.readMode(ctx)
 	})
-	select {
-	case <-ctx.Done():
+	switch {
+	case ctx.Err() != nil:
 		return deployments.Mode{}, bucket.Failed(ctx.Err(), "read "+modeKey)
-	case read := <-reading:
-		if read.Err != nil {
-			return deployments.Mode{}, read.Err
-		}
+	case err != nil:
+		return deployments.Mode{}, err
 	}
 	m, _ := s.mode.get(now)
 	return onlyOn(m, now), nil

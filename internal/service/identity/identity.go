@@ -16,10 +16,9 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/flight"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
-	"github.com/deployctl/deployctl/internal/sys/panics"
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 )
 
@@ -57,7 +56,7 @@ func New(g *outbound.Guard) *Verifier {
 // issuer is an identity provider.
 type issuer struct {
 	fetch  *fetcher
-	asking singleflight.Group // for the only document
+	asking flight.Group[*discovered] // for the only document
 
 	mu    sync.Mutex
 	found *discovered
@@ -183,24 +182,17 @@ func (v *Verifier) discover(ctx context.Context, from string) (*discovered, erro
 	if found, err := i.known(v.now()); found != nil || err != nil {
 		return found, err
 	}
-	asking := i.asking.DoChan("", func() (any, error) {
+	found, err := i.asking.Do(ctx, "", "asking an issuer", func(context.Context) (*discovered, error) {
 		if found, err := i.known(v.now()); found != nil || err != nil {
 			return found, err
 		}
-		var found *discovered
-		err := panics.Do("asking an issuer", func() (err error) {
-			found, err = v.ask(i.fetch, u)
-			return err
-		})
+		found, err := v.ask(i.fetch, u)
 		return i.learn(found, err, v.now())
 	})
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, unanswered(from, ctx.Err())
-	case asked := <-asking:
-		found, _ := asked.Val.(*discovered)
-		return found, asked.Err
 	}
+	return found, err
 }
 
 // ask reads the discovery document of an issuer.
