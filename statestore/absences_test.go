@@ -49,6 +49,9 @@ func TestAbsencesThatAreNotedTogetherAreWrittenTogether(t *testing.T) {
 					t.Errorf("create %d goes on without its note: %v", n, err)
 				}
 			})
+			if n == 0 {
+				synctest.Wait() // its note is being written
+			}
 		}
 		synctest.Wait()
 		if saw([]byte{7, 1}, "x", 0) {
