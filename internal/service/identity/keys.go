@@ -3,7 +3,6 @@ package identity
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 )
 
 // The keys of an issuer are what a stranger says, and anybody may write a token of which they are tried. So they are
@@ -60,18 +59,22 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return s.KeySet.VerifySignature(ctx, token)
 }
 
-// keyID returns the id of the key that a token names; "" if it names none.
+// keyID returns the id of the key that a token names, as the one who verifies it reads it; "" if it names none.
 func keyID(token string) string {
-	var header struct {
-		ID string `json:"kid"`
-	}
-	first, _, _ := strings.Cut(token, ".")
-	text, err := base64.RawURLEncoding.DecodeString(first)
-	if err != nil || json.Unmarshal(text, &header) != nil {
+	signed, err := jose.ParseSignedCompact(token, signatures)
+	if err != nil {
 		return ""
 	}
-	return header.ID
+	return signed.Signatures[0].Header.KeyID
 }
+
+// signatures are the algorithms that are accepted.
+var signatures = func() (all []jose.SignatureAlgorithm) {
+	for _, a := range algorithms {
+		all = append(all, jose.SignatureAlgorithm(a))
+	}
+	return all
+}()
 
 // keyFetcher asks for the keys of an issuer, and answers with those that can verify a token.
 type keyFetcher struct {

@@ -94,7 +94,10 @@ func (d *durable) PutObject(
 
 // DeleteObject removes an object, and its folders if it was the last one in them.
 func (d *durable) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (out *s3.DeleteObjectOutput, err error) {
-	err = d.names.remove(aws.ToString(in.Bucket), []string{aws.ToString(in.Key)}, func() (err error) {
+	if aws.ToString(in.Bucket) != d.bucket {
+		return d.Posix.DeleteObject(ctx, in)
+	}
+	err = d.names.remove(d.bucket, []string{aws.ToString(in.Key)}, func() (err error) {
 		out, err = d.Posix.DeleteObject(ctx, in)
 		return err
 	})
@@ -105,13 +108,16 @@ func (d *durable) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (o
 func (d *durable) DeleteObjects(
 	ctx context.Context, in *s3.DeleteObjectsInput,
 ) (out s3response.DeleteResult, err error) {
+	if aws.ToString(in.Bucket) != d.bucket {
+		return d.Posix.DeleteObjects(ctx, in)
+	}
 	var keys []string
 	if in.Delete != nil {
 		for _, o := range in.Delete.Objects {
 			keys = append(keys, aws.ToString(o.Key))
 		}
 	}
-	err = d.names.remove(aws.ToString(in.Bucket), keys, func() (err error) {
+	err = d.names.remove(d.bucket, keys, func() (err error) {
 		out, err = d.Posix.DeleteObjects(ctx, in)
 		return err
 	})
